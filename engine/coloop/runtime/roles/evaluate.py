@@ -20,10 +20,10 @@ from coloop.spec.nodes import EvaluateNode
 from coloop.workers.messages import LearnRequest
 
 GRADERS = ("scores", "selectors", "labels")
-"""Ports whose rows are graded where no rollouts come in, the first that brings some."""
+"""Ports whose rows are evaluated if there are no rollouts; the first one with a table counts."""
 
 PORT_METRICS = {"pair_accuracy": "accuracy"}
-"""Metrics of `of` whose name among a learner's metrics is another one."""
+"""Metrics of `of` with another name among a learner's metrics."""
 
 
 class EvaluateRole(NodeRole[EvaluateNode]):
@@ -31,11 +31,8 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         return Outcome(metrics=self.measure(call))
 
     def measure(self, call: Call, *, of_k: bool | None = None) -> dict[str, float]:
-        """Metrics by name; with several scorers `scorer.metric`.
-
-        Args:
-            of_k: only metrics of k samples, or only the others; None: all.
-        """
+        """Metrics by name; with several scorers `scorer.metric`. `of_k`: only metrics of k samples,
+        or only the others; None: all."""
         names = [
             name
             for name in self._section(call.context).metrics
@@ -58,8 +55,8 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         return measured
 
     def _graded_rows(self, call: Call, edge: Edge, scored: Table) -> tuple[Row, ...]:
-        """The rollouts that come in; without any, the scored rows themselves, and for scores with
-        an `aggregate` whatever rows others score."""
+        """The rows to evaluate: the rollouts, or without any, the scored rows; for scores with an
+        `aggregate`, the rows that other edges score."""
         if call.tables("rollouts"):
             return joined_rows(self._node, call.context, call.delivered("rollouts"))
         if edge.aggregate is not None:
@@ -111,7 +108,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
     def measure_ports(
         self, inputs: Mapping[tuple[str, str], Inputs], step: int, context: Context
     ) -> dict[str, float]:
-        """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
+        """Loss and accuracy of the teaching ports in `of` on the rows of the inputs."""
         measured: dict[str, float] = {}
         section = self._section(context)
         several = len(section.of) > 1
@@ -141,7 +138,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
 
 
 def _tokens_of(row: Row) -> int | None:
-    """Tokens that its writer drew, also where a template has rewritten the text since."""
+    """Generated tokens of a row, even if a template has rewritten its text; None: not generated."""
     if row.tokens is not None:
         return len(row.tokens.token_ids)
     length = row.columns.get("length") if row.writer is not None else None
@@ -157,11 +154,7 @@ def _number(score: Any) -> float | None:
 
 
 def games_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[Game]:
-    """Of the rows of one problem; what has no score took part in none.
-
-    Args:
-        table: the scores as they came in.
-    """
+    """Games between the rows of one problem that have a score. `table`: the incoming scores."""
     said = [(row, scores.get(row.id)) for row in rows]
     graded = [(row, float(score)) for row, score in said if isinstance(score, float | int)]
     middle = middle_of(table)
@@ -183,6 +176,6 @@ def _judged(row: Row, lead: float) -> Game:
 
 
 def _writer(row: Row, side: str) -> str:
-    """Who drew the text of a side; a text that nobody drew goes by the name of its side."""
+    """The node that generated a side, or else the name of the side."""
     tokens = row.columns.get(f"{side}_tokens")
     return (tokens.writer or side) if isinstance(tokens, Tokens) else side

@@ -59,8 +59,8 @@ class FilterRole(NodeRole[FilterNode]):
         )
 
     def _rows(self, call: Call) -> tuple[Row, ...]:
-        """What is filtered: the rows that come in, with what their scorer knows of them; where only
-        scores come in, the scored rows. Scores that rise bring no rows."""
+        """The rows to filter: the incoming rows with columns of the scored ones, or with scores
+        alone, the scored rows. Scores of descendants add no rows."""
         context, inputs = call.context, dict(call.delivered("rows", "rollouts", "pairs"))
         for edge, table in call.delivered("scores").items():
             if not (inputs and context.lineage.attachment(edge).rises):
@@ -78,9 +78,8 @@ class FilterRole(NodeRole[FilterNode]):
         return [("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")]
 
     def _decide(self, rows: Sequence[Row], seen: Sequence[FilterRow], call: Call) -> Decision:
-        """Greedy rows are compared with, and not counted in a group: they stay where a row of their
-        group does, whatever the rules would say of them. Where all rows are greedy the rules for
-        single rows decide."""
+        """Decide about the rows that are not greedy; a greedy row stays if any row of its group
+        does. If all rows are greedy, the rules for single rows decide."""
         counted = [index for index, row in enumerate(rows) if not row.is_greedy]
         greedy = [index for index, row in enumerate(rows) if row.is_greedy]
         if not counted:
@@ -93,7 +92,7 @@ class FilterRole(NodeRole[FilterNode]):
     def _decided(
         self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> Decision:
-        """What the rules say of the rows at these places, which are all greedy or none is."""
+        """The decision about the rows at these indices, either all or none of which are greedy."""
         section = self._section(call.context)
         if not places:
             return Decision(kept=(), cut_by={rule.rule: 0 for rule in section.keep})
@@ -135,7 +134,8 @@ class FilterRole(NodeRole[FilterNode]):
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
-        """With `resample`: how often each kept row was drawn; greedy ones never, a probe none."""
+        """With `resample`: how often each kept row was drawn. Greedy rows are not drawn. None: no
+        resampling."""
         section = self._section(call.context).resample
         if section is None or call.is_probe:
             return None
@@ -152,7 +152,8 @@ class FilterRole(NodeRole[FilterNode]):
         counts: Mapping[str, int] | None,
         call: Call,
     ) -> dict[str, Table]:
-        """Filtered rows that stay, with what their scorer knows of them, and rows above these."""
+        """The input tables, restricted to kept rows (with columns of the scored ones) or their
+        ancestors."""
         members = {row.id: row for row in rows}
         stay = kept if counts is None else _drawn(kept, counts)
         ids = {row.id for row in stay}
@@ -188,8 +189,8 @@ class FilterRole(NodeRole[FilterNode]):
     def has_enough(
         self, tables: Mapping[tuple[str, str], Table], first_pass: int, context: Context
     ) -> bool:
-        """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
-        the source in the first pass."""
+        """Whether the rows kept so far satisfy `fill`. `first_pass`: input rows of the source in
+        the first pass."""
         fill = self._section(context).fill
         rows = [row for row in self._kept_rows(tables) if not row.is_greedy]
         if fill is None:
@@ -202,7 +203,7 @@ class FilterRole(NodeRole[FilterNode]):
     def cut_surplus(
         self, tables: dict[tuple[str, str], Table], first_pass: int, context: Context
     ) -> None:
-        """With `surplus: drop` the outputs hold no more than was asked for; groups stay whole."""
+        """With `surplus: drop`, cut the outputs to what `fill` needs; groups stay whole."""
         fill = self._section(context).fill
         if fill is None or fill.surplus == "keep":
             return
@@ -226,7 +227,7 @@ class FilterRole(NodeRole[FilterNode]):
 
 
 def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
-    """A row of one port with what else is known of it; what it says itself stays."""
+    """A row with further columns from the filtered row of the same id; its own take precedence."""
     known = filtered.get(row.id, row)
     if known is row:
         return row
@@ -239,14 +240,14 @@ def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
 
 
 def _drawn(kept: Sequence[Row], counts: Mapping[str, int]) -> list[Row]:
-    """Rows that were drawn, with the greedy rows of their groups: others are compared with them."""
+    """Rows that were drawn, and the greedy rows of their groups."""
     groups = {group_of(row) for row in kept if row.id in counts}
     return [row for row in kept if row.id in counts or (row.is_greedy and group_of(row) in groups)]
 
 
 def group_of(row: Row) -> Hashable:
-    """The group of a row where nothing else is said: what it was written for, which a greedy row
-    shares without being counted, else its oldest ancestor."""
+    """The default group of a row: its group, for a greedy row its parent, or else its oldest
+    ancestor."""
     if row.group is None and row.writer is not None and row.parents:
         return row.parents[0]
     return row.group or problem_of(row)

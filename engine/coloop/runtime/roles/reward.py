@@ -34,11 +34,11 @@ Source = PythonSource | RemoteSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardResult:
-    """What the user's code, or a service, says of a row."""
+    """The result of the user's code, or of a service, for a row."""
 
     score: Score | StepScores
     failure: RowFailure | None = None
-    """Its `row` is the place in the call."""
+    """Its `row` is the index in the call."""
 
 
 class RewardRole(FittingRole[RewardNode]):
@@ -46,7 +46,7 @@ class RewardRole(FittingRole[RewardNode]):
         super().__init__(node, context)
         self._service: RemoteReward | None = None
         self._lock = threading.Lock()
-        """Of what is started once: another node may ask this one beside its own stage."""
+        """For what is started once: another node may call this one while its own stage runs."""
         self._judge: Judge | None = None
 
     def run(self, call: Call) -> Outcome:
@@ -104,11 +104,11 @@ class RewardRole(FittingRole[RewardNode]):
         return said, [*scored.failures]
 
     def can_begin(self, context: Context) -> bool:
-        """Built-in rewards take no time that is worth it."""
+        """Only user code and services; built-in rewards take too little time."""
         return isinstance(self._section(context).source, Source)
 
     def begin(self, call: Call) -> dict[str, tuple[Row, RewardResult]]:
-        """What Python or a service says of rows that are there before the others, by their ids."""
+        """Results of user code or a service for the first rows, by row id."""
         rows, incoming = scored_rows(self._node, call)
         source = self._section(call.context).source
         assert isinstance(source, Source)
@@ -123,8 +123,7 @@ class RewardRole(FittingRole[RewardNode]):
     def _from_outside(
         self, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
-        """What Python or a service says of all rows, whether some of them were there before the
-        others or not."""
+        """Results of user code or a service for all rows, including those of `begin`."""
         source = self._section(call.context).source
         assert isinstance(source, Source)
         seen: dict[str, tuple[Row, RewardResult]] = {}
@@ -148,8 +147,8 @@ class RewardRole(FittingRole[RewardNode]):
         return [said[index].score for index in range(len(rows))], failures
 
     def _shares(self, source: Source, rows: Sequence[Row], *, is_streamed: bool) -> list[list[int]]:
-        """Places of the rows of each call: Python sees a family at a time where its rows may come
-        before others, since a call may compare its rows; a service says of each row for itself."""
+        """Row indices of each call. With streaming, user code, which may compare rows, is called
+        for one family at a time; a service scores each row by itself."""
         if is_streamed and isinstance(source, PythonSource):
             return families(rows)
         return [[*range(len(rows))]]
@@ -191,8 +190,8 @@ class RewardRole(FittingRole[RewardNode]):
         failures: list[RowFailure],
         context: Context,
     ) -> list[Score]:
-        """Scores with lists laid on the tokens in which the steps end; a list that does not fit
-        its text is a failure of that row."""
+        """The scores, with lists mapped to the tokens that end the steps. A list of the wrong
+        length is a failure of its row."""
         section = self._section(context)
         of_steps = [row for row, score in zip(rows, said, strict=True) if isinstance(score, list)]
         ends = step_ends(of_steps, self._node, context) if of_steps else {}
@@ -244,8 +243,8 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
 
 
 def families(rows: Sequence[Row]) -> list[list[int]]:
-    """Places of the rows that were written to the same rows, in order; the greedy extra of a prompt
-    stands alone, as it counts in no group."""
+    """Indices of rows with the same parents, in order. A greedy extra row has a family of its own,
+    as it is in no group."""
     by_parents: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
     for index, row in enumerate(rows):
         by_parents.setdefault((row.is_greedy, row.parents or (row.id,)), []).append(index)
@@ -258,15 +257,9 @@ def families(rows: Sequence[Row]) -> list[list[int]]:
 def taken_apart(
     node: str, call: Call, rows: Sequence[Row], said: Sequence[object]
 ) -> tuple[list[Row], list[Score]]:
-    """The rows that were gathered, each with its number.
-
-    Args:
-        rows: gathered ones.
-        said: of each a list, in the order of its rows, or one number or None for all of them.
-
-    Raises:
-        DataError: a list of another length.
-    """
+    """The single rows of gathered ones, each with its score. `said`: for each gathered row a list
+    in the order of its members, or one number or None for all. Raises `DataError` for a list of
+    another length."""
     singles = single_rows(node, call.context, call.delivered(*ROW_PORTS))
     known = {row.id: row for row in singles}
     members: list[Row] = []

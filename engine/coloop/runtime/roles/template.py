@@ -45,7 +45,8 @@ class TemplateRole(NodeRole[TemplateNode]):
         )
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
-        """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
+        """Output rows, without tokens, since these are of the generated text and not of the new
+        one."""
         own = replace(row, tokens=None)
         own = own.with_columns(self._node, new.columns).without_columns(sorted(new.absent))
         if new.elements is None:
@@ -59,11 +60,7 @@ class TemplateRole(NodeRole[TemplateNode]):
 def template_rows(
     node: str, rows: Sequence[Row], incoming: Sequence[Mapping[str, Score]], call: Call
 ) -> list[TemplateRow]:
-    """Rows as the texts of a node see them.
-
-    Args:
-        incoming: the scores that came in with each, by scorer.
-    """
+    """Rows as the template of a node sees them. `incoming`: scores of each row, by scorer."""
     return [
         TemplateRow(
             columns=row.columns,
@@ -77,15 +74,14 @@ def template_rows(
 
 
 def library_of(node: str, call: Call) -> list[TemplateRow] | None:
-    """The rows at `library`; None where nothing is connected there."""
+    """The rows at `library`; None if it is not connected."""
     tables = call.tables("library")
     rows = [row for table in tables for row in table.rows]
     return template_rows(node, rows, [{} for _ in rows], call) if tables else None
 
 
 class _Earlier:
-    """What a row's conversation was at the end of each earlier round, the oldest first; put
-    together where a text asks for it."""
+    """A row's conversation at the end of each earlier round, oldest first; computed on demand."""
 
     def __init__(self, row: Row, past: Sequence[Mapping[str, Row]]) -> None:
         self._row = row
@@ -100,7 +96,8 @@ class _Earlier:
 
 
 def _empty(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
-    """Share of the rows of which nothing goes on: code returned None, or a list has no element."""
+    """Metric: the share of rows without output: code returned None, or the list of `each` is
+    empty."""
     if not written or (section.code is None and section.each is None):
         return {}
     gone = sum(texts is None or texts.elements == () for texts in written)
@@ -108,7 +105,7 @@ def _empty(section: TemplateNode, written: Sequence[Written | None]) -> dict[str
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
-    """Share of the rows in which no pattern of `parse` matched and no default stands in."""
+    """Metric: the share of rows in which no pattern of `parse` matched, without a default."""
     looked_for = set(section.parse) - set(section.drop)
     there = [texts.absent for texts in written if texts is not None]
     if not looked_for or not there:
@@ -120,7 +117,7 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
 
 
 class Prompts(Protocol):
-    """The prompt about one of the rows of a call, with what columns it has besides."""
+    """The prompt of the row at an index, with further columns."""
 
     def __call__(self, index: int, *, columns: Mapping[str, Any] | None = None) -> Prompt: ...
 
@@ -132,11 +129,8 @@ def prompts_over(
     incoming: Sequence[Mapping[str, Score]],
     call: Call,
 ) -> Prompts:
-    """The template of a node over the rows of a call.
-
-    Args:
-        incoming: the scores that came in with each row, by scorer.
-    """
+    """A node's template applied to the rows of a call. `incoming`: scores of each row, by
+    scorer."""
     program = PromptProgram.from_template(template, node=node)
     own = template_rows(node, rows, incoming, call)
     return partial(program.prompt, own, library=library_of(node, call))

@@ -42,9 +42,10 @@ LABELS = "labels"
 DEMONSTRATIONS = "demonstrations"
 RETURNS = "returns"
 LEFT_OUT = "rows/left_out"
-"""Metric: the share of rows that leave an update, for want of what is read of them beside."""
+"""Metric: the share of rows left out of an update because reference log-probs, values or greedy
+answers are missing."""
 MARGIN = "margin"
-"""Column with the margin of a pair where nobody names another."""
+"""Default column with the margin of a pair."""
 COMPARED = ("reference", "prior")
 """Ports with the log-probs that an algorithm compares its own with."""
 
@@ -56,7 +57,7 @@ def teaching_items(
     inputs: Mapping[tuple[str, str], Inputs],
     step: int,
 ) -> tuple[tuple[Unit, ...], dict[str, Any]]:
-    """Items of one port, and what became of its rows."""
+    """The units for an update from one port, and details of its rows for the log."""
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
@@ -123,7 +124,7 @@ def teaching_items(
 
 
 def columns_that_no_pair_has(node: str, context: Context, given: Inputs) -> list[tuple[str, str]]:
-    """Alerts about columns that a scorer of pairs reads, where none of the pairs has them."""
+    """Alerts about columns that a scorer of pairs reads and no pair has."""
     entries = node_algorithms(context.spec, node)[PAIRS]
     scorers = [scorer for scorer in entries if isinstance(scorer, BradleyTerry)]
     wanted = [("margin", scorer.margin, "counts as 0") for scorer in scorers if scorer.margin]
@@ -144,7 +145,8 @@ def columns_that_no_pair_has(node: str, context: Context, given: Inputs) -> list
 def _as_taught(
     node: str, port: str, rows: Sequence[Row], context: Context, step: int
 ) -> Sequence[Row]:
-    """As a scorer's template shows them, or behind the prompts of a judge in words."""
+    """Rows with the texts of a scorer's template, or pairs after the prompts of a judge in
+    words."""
     if port in (PAIRS, LABELS) and is_graded(context.spec, node):
         return graded_as_taught(node, port, rows, context, step)
     if port == PAIRS and judges_in_words(context.spec, node):
@@ -174,11 +176,8 @@ def _chosen(
 
 
 def _valued(row: Row, edge: Edge, table: Table, ahead: float | None) -> Unit:
-    """A rollout with what each of its tokens earned from there on.
-
-    Args:
-        ahead: the critic's own lambda; None: the actor's.
-    """
+    """A rollout with the returns of its tokens. `ahead`: the critic's own lambda; None: the
+    actor's."""
     values = table.values if ahead is None else table.values_at[ahead]
     assert values is not None
     return as_sequence(row, returns=values[row.id], **standing(row, edge))
@@ -196,14 +195,14 @@ def _pair(row: Row, node: str, weight: float, reference: Any, margin: str) -> Pa
 
 
 def _loss_of_sure_pairs(entries: Sequence[Algorithm]) -> str | None:
-    """A loss that wants pairs of which it is sure which side is better; None: there is none."""
+    """A loss that is defined only for pairs with a certain preference; None if there is none."""
     resolved = map(resolve_algorithm, entries)
     losses = (settings.loss for settings in resolved if isinstance(settings, ResolvedPreference))
     return next((loss for loss in losses if loss not in SOFT_LOSSES), None)
 
 
 def _check_sure(row: Row, node: str, loss: str) -> None:
-    """Raises `DataError` where a pair may be the other way round, which its loss does not know."""
+    """Raises `DataError` if the preference of a pair is not certain, as its loss needs."""
     probability = _number(row, "probability", 1.0, node)
     if probability != 1.0:
         names = ", ".join(f"`{name}`" for name in sorted(SOFT_LOSSES))
@@ -221,7 +220,8 @@ def _is_pair(table: Table, row: Row) -> bool:
 
 
 def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
-    """A pair with another's sides under its prompt, where the reference has measured them."""
+    """The pair; with another's sides after its prompt as `extra`, if the reference has scored
+    them."""
     if other is None or f"{OTHER}chosen" not in known:
         return pair
     log_probs = {side: known[f"{OTHER}{side}"] for side in SIDES}
@@ -233,11 +233,8 @@ def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
 
 
 def _number(row: Row, column: str, default: float, node: str) -> float:
-    """A pair's number, as a file may have it in letters too; the default where it has none.
-
-    Raises:
-        DataError: what the column holds is no number that can be learned.
-    """
+    """The number in a pair's column, which may be text; the default if it is empty. Raises
+    `DataError` for other values."""
     value = row.columns.get(column)
     if value is None:
         return default
@@ -271,7 +268,7 @@ def chooses(entries: Sequence[Algorithm]) -> LabelCrossEntropy | None:
 def chosen_labels(
     node: str, table: Table, entry: LabelCrossEntropy, context: Context, step: int
 ) -> list[Unit | None]:
-    """Of each labelled row what is learned of it; None where nobody labels it."""
+    """The unit of each row for `label_ce`; None for a row without a label."""
     scores = table.scores or {}
     rows = [row for row in table.rows if scores.get(row.id) is not None and not row.is_greedy]
     targets = {row.id: _target(row, scores[row.id], node, entry, context) for row in rows}
@@ -285,7 +282,8 @@ def chosen_labels(
 
 
 def chosen_sides(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Unit]:
-    """Of each pair the label of the better side: as it would be shown, or of each side alone."""
+    """Units that teach the label of the better side: of the pair as a judge in words sees it, or
+    for a head, of each side."""
     if not judges_in_words(context.spec, node):
         return [unit for row in rows for unit in _each_side(row)]
     units: list[Unit] = []
@@ -324,7 +322,8 @@ def _chance(row: Row) -> float:
 
 
 def _target(row: Row, label: Any, node: str, entry: LabelCrossEntropy, context: Context) -> float:
-    """What is learned of a label; raises `DataError` where it is none of the classes'."""
+    """The target for a label: the probability of the first of two classes, or the index of the
+    class. Raises `DataError` if it is the label of no class."""
     words = label_words(context.spec, node) or ()
     worth = _worth(context.spec.nodes[node], words)
     if len(words) == TWO and not isinstance(label, dict):
@@ -344,7 +343,8 @@ def _target(row: Row, label: Any, node: str, entry: LabelCrossEntropy, context: 
 
 
 def _worth(section: Node, words: Sequence[str]) -> list[float]:
-    """The label of each class: of two 1 and 0, of more their places, unless `values` says it."""
+    """The label of each class, from `read.values`; by default 1 and 0 for two classes, or else the
+    index."""
     values = getattr(getattr(section, "read", None), "values", None) or {}
     own = [1.0, 0.0] if len(words) == TWO else [float(index) for index in range(len(words))]
     return [float(values.get(word, number)) for word, number in zip(words, own, strict=True)]

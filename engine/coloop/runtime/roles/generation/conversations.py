@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Work:
-    """What a tool did in a text."""
+    """The use of a tool in a text."""
 
     calls: int = 0
     errors: int = 0
-    """Calls that it gave no answer to."""
+    """Failed calls."""
     seconds: float = 0.0
 
 
@@ -51,19 +51,19 @@ class Work:
 class ConversationResult:
     turns: int = 1
     calls: tuple[str, ...] = ()
-    """As the policy wrote them."""
+    """Texts of the calls."""
     outputs: tuple[str, ...] = ()
-    """What the policy read, one a call."""
+    """The answers that the policy read, one per call."""
     earned: Mapping[str, float] = field(default_factory=dict)
-    """Columns of environments, by their exact names."""
+    """Columns from environments, by full name."""
     work: Mapping[str, Work] = field(default_factory=dict)
     """By tool."""
     asked: tuple[Asked, ...] = ()
-    """What other policies were asked in it."""
+    """Calls of other policies in it."""
     invalid: int = 0
-    """Turns in which nothing was called."""
+    """Turns without a call, which were answered with `invalid_action`."""
     was_cut: bool = False
-    """The turns were over before the text was."""
+    """Whether the turns ran out before the text ended."""
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -75,22 +75,22 @@ class ConversationResult:
 
 
 PLAIN: Final = (str, int, float, bool, list, tuple, dict, type(None))
-"""Types of the columns that tools see."""
+"""Types of columns that are passed to tools."""
 SILENT: Final = ConversationResult()
-"""Of a text to which nobody speaks."""
+"""The result of a text without tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callee:
-    """What a text may call."""
+    """A tool that a text may call."""
 
     name: str
-    """The tool by whose pattern it is called."""
+    """The tool with the call pattern."""
     section: ToolNode
     answers: str
-    """The tool that answers: the same, or the one that wraps it."""
+    """The tool that answers: the same, or a policy that wraps it."""
     words: ToolNode
-    """Of the tool that answers: words the answer."""
+    """Section of the tool that answers, which formats the answer."""
     open: Callable[[], Session]
 
     @property
@@ -99,7 +99,7 @@ class Callee:
 
 
 class Conversation:
-    """One text that alternates between a policy and its tools. Asked by one thread at a time."""
+    """One text that alternates between a policy and its tools. Used by one thread at a time."""
 
     def __init__(
         self, callees: Sequence[Callee], turns: Turns, rollout: Rollout, tick: Tick
@@ -109,18 +109,18 @@ class Conversation:
         self._has_stops = bool(rollout.stop)
         self._tick = tick
         self._sessions: dict[int, Session] = {}
-        """By the place of the callee."""
+        """By index of the callee."""
         self._calls: list[str] = []
         self._outputs: list[str] = []
         self._work = {name: Work() for callee in callees for name in callee.nodes}
         self._taken = 0
         self._invalid = 0
         self._is_over = False
-        """The text ended with the last turn."""
+        """Whether the text ended with the last turn."""
         self._was_cut = False
 
     def answer(self, pause: Pause) -> Word:
-        """What is said where the text pauses."""
+        """The answer to a text that pauses."""
         if self._taken >= self._turns.max:
             return Silence.GO_ON if pause.end == "call" else None
         call, failure = self._find(pause.text)
@@ -132,11 +132,11 @@ class Conversation:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a turn of the text is over."""
+        """Whether the first turn is over."""
         return self._taken > 0
 
     def told(self) -> ConversationResult:
-        """What came of it; the text is finished."""
+        """The result, once the text is finished."""
         earned = {
             name: value
             for callee in self._callees
@@ -169,8 +169,8 @@ class Conversation:
             session.close()
 
     def _find(self, text: str) -> tuple[tuple[int, ToolCall] | None, str | None]:
-        """The call with which a turn ends, with the place of its callee: the one that ends last.
-        Else what the policy is told of a turn in which none can be looked for."""
+        """The last call in a turn with the index of its callee, or the error for the policy if the
+        calls cannot be parsed. Both are None if there is no call."""
         calls: list[tuple[int, ToolCall]] = []
         for index, callee in enumerate(self._callees):
             try:
@@ -216,7 +216,7 @@ class Conversation:
         return self._next(self._turns.invalid_action)
 
     def _next(self, text: str, *, is_world: bool = False) -> Word:
-        """A turn is over; what is said before the next, or that there is none."""
+        """End a turn; returns the text before the next, or a cut if it was the last."""
         self._taken += 1
         is_cut = is_world or self._turns.last == "cut"
         if self._taken >= self._turns.max and is_cut:
@@ -226,14 +226,14 @@ class Conversation:
 
 
 def nothing_earned(name: str, section: ToolNode) -> Mapping[str, float]:
-    """Columns that a tool adds to a text in which it is not called."""
+    """Columns that a tool adds to a text that does not call it."""
     if section.type != "environment":
         return {}
     return {f"{name}.{column}": 0.0 for column in SUMS}
 
 
 def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
-    """What the policy reads of a call without an answer."""
+    """The answer to a failed call."""
     reason = f"error: {failure}"
     try:
         return worded(reason, call.arguments, callee.words)
@@ -265,7 +265,7 @@ def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, flo
 
 
 class Conversations:
-    """All conversations of one generate stage."""
+    """The conversations of one sampling call of a node."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class Conversations:
         self._done: dict[tuple[int, int], ConversationResult] = {}
 
     def sampling(self, sampling: Sampling) -> Sampling:
-        """The same with the places where texts pause."""
+        """The sampling settings with the texts and turn ends at which completions pause."""
         turns = self._turns
         if turns is None:
             return sampling
@@ -318,7 +318,8 @@ class Conversations:
         return frozenset(ends)
 
     def answer(self, pause: Pause) -> Word:
-        """What is said to a text. Called from several threads, for a text from one at a time."""
+        """The answer to a text that pauses. Called from several threads, but for a text from one at
+        a time."""
         conversation = self._conversation(pause.place, pause.k)
         if pause.turn == 0 and conversation.is_under_way:  # it is written anew
             self._open.pop((pause.place, pause.k)).close()
@@ -351,7 +352,7 @@ class Conversations:
 
     @cached_property
     def _unspoken(self) -> ConversationResult:
-        """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
+        """The result of a text that never paused: its tools were not called."""
         if self._turns is None:
             return SILENT
         names = {name for called, _, answers, _ in self._called for name in (called, answers)}
@@ -364,8 +365,8 @@ class Conversations:
 
     @cached_property
     def _called(self) -> list[tuple[str, ToolRole, str, ToolRole]]:
-        """Tools by whose patterns texts call, each with the one that answers: itself, or the policy
-        that wraps it."""
+        """(name, role) of each tool with a call pattern, and of the tool that answers: itself, or
+        the policy that wraps it."""
         return [
             (name, role, answers, answering)
             for answers, answering in self._tools.items()
@@ -373,7 +374,7 @@ class Conversations:
         ]
 
     def _callees(self, row: Row, number: int) -> list[Callee]:
-        """What a text to a row may call, by its number among those to the row."""
+        """Tools for a text; `number`: its number among the texts of the row."""
         return [
             Callee(
                 name=name,
@@ -394,7 +395,7 @@ class Conversations:
 
 
 def _session(role: ToolRole, answering: ToolRole, caller: Caller, call: Call, text: str) -> Session:
-    """Of one text with a tool, or with the policy that answers in its place."""
+    """The session of a text with a tool, or with the policy that answers in its place."""
     own = None if isinstance(role.tool, PolicyTool) else role.tool.open(caller)
     if not isinstance(answering.tool, PolicyTool):
         assert own is not None
@@ -404,14 +405,14 @@ def _session(role: ToolRole, answering: ToolRole, caller: Caller, call: Call, te
 
 
 def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
-    """Tools that a writer may call, or that a tool wraps, in the order of their edges."""
+    """Tools that a node may call, or that a tool wraps, in the order of their edges."""
     edges = call.context.spec.graph.edges_into(node, "tools")
     roles = {edge.source.node: call.callees[edge.source.node] for edge in edges}
     return {name: role for name, role in roles.items() if isinstance(role, ToolRole)}
 
 
 def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Caller:
-    """A text to a row, as a tool sees it."""
+    """A text of a row, as a tool sees it: plain columns and seeds."""
     names = (call.context.seed, tool, node, call.salt, call.step, row.id)
     columns = {name: value for name, value in row.columns.items() if isinstance(value, PLAIN)}
     return Caller(
@@ -422,11 +423,8 @@ def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Ca
 
 
 def with_openings(rows: Sequence[Row], node: str, call: Call) -> list[Row]:
-    """Rows whose prompt is what the writer's environment says of them, where it has one.
-
-    Raises:
-        UserCodeError: it says nothing of a row.
-    """
+    """Rows with the prompt that the node's environment returns for them; unchanged without one.
+    Raises `UserCodeError` if its `reset` fails."""
     for tool, role in tools_of(node, call).items():
         if isinstance(role.tool, EnvironmentTool):
             environment = role.tool

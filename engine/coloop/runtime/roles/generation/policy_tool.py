@@ -31,7 +31,7 @@ PORT: Final = "rollouts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a policy was asked, and what it wrote."""
+    """A prompt to a policy, and its completions."""
 
     tool: str
     policy: str
@@ -49,14 +49,14 @@ class PolicyTool:
 
 @dataclass(eq=False)
 class PolicySession:
-    """The policy as one text sees it."""
+    """The calls of a policy by one text."""
 
     tool: PolicyTool
     wrapped: tuple[ToolNode, Session] | None
-    """The tool whose answers it is given; None: the call alone."""
+    """The tool whose answers go into the prompts; None: only the arguments of the call."""
     call: Call
     name: str
-    """Of the text that asks."""
+    """Name of the calling text; part of the seeds."""
     asked: list[Asked] = field(default_factory=list, init=False)
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
@@ -84,7 +84,7 @@ class PolicySession:
             raise ToolFailure(str(error)) from None
 
     def _packed(self, texts: Sequence[str]) -> list[str]:
-        """Texts in few chunks, as `pack` says; else all in one."""
+        """Texts joined into chunks of at most `pack.tokens`, or without `pack` into one."""
         pack, call = self.tool.section.pack, self.call
         if pack is None:
             return ["\n".join(texts)]
@@ -95,7 +95,8 @@ class PolicySession:
         return ["\n".join(texts[index] for index in own) for own in bins]
 
     def _written(self, prompts: Sequence[Prompt]) -> list[str]:
-        """What the policy writes to these prompts: its first text to each."""
+        """The policy's first completion of each prompt. Raises `ToolFailure` if a prompt is too
+        long."""
         call, policy = self.call, self.tool.policy
         rollout = rollout_of(call.context.spec, policy)
         assert rollout is not None
@@ -127,8 +128,8 @@ class PolicySession:
 
 
 def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Places of things in bins of this room: the largest first, each in the first bin that has room
-    for it; one that fits nowhere has a bin of its own. Bins, and what is in them, in order."""
+    """Indices of items in bins of size `room`: the largest first, each in the first bin with room.
+    An item that is too large gets a bin of its own. Bins and their items are in order."""
     bins: list[list[int]] = []
     left: list[int] = []
     for index in sorted(range(len(sizes)), key=lambda item: (-sizes[item], item)):
@@ -150,12 +151,8 @@ def policies_of(callees: Mapping[str, object]) -> list[PolicyTool]:
 def tables_beside(
     rows: Sequence[Row], asked: Mapping[str, Sequence[Asked]], tools: Sequence[PolicyTool]
 ) -> dict[tuple[str, str], Table]:
-    """What policies wrote for these texts, at their own ports and those of their tools.
-
-    Args:
-        asked: in each text, by the id of its row, which is the parent.
-        tools: that may be asked; those that were not have written nothing.
-    """
+    """Rows of the completions of called policies, by the ports of the policies and of their tools.
+    `asked`: by id of the calling row, their parent. `tools`: all that may be called."""
     rows_of: dict[tuple[str, str], list[Row]] = {}
     for tool in tools:
         rows_of[tool.policy, PORT], rows_of[tool.node, PORT] = [], []
@@ -171,7 +168,7 @@ def tables_beside(
 
 
 def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
-    """Of a greedy extra, which nobody learns from, it is greedy as well."""
+    """A completion as a row; it is greedy, without a group, if its parent is."""
     columns: dict[str, Any] = {"turns": 1, "tool_calls": [], "tool_outputs": []}
     if parent.is_greedy:
         columns["greedy"] = True
@@ -189,7 +186,7 @@ def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[s
 
 
 def rollout_measures(texts: Sequence[Tokens]) -> dict[str, float]:
-    """Of texts, of which there is one at least: tokens that were written, and how they ended."""
+    """Metrics of at least one text: generated tokens, mean length, and the share that finished."""
     tokens = sum(len(text.token_ids) - text.heard for text in texts)
     return {
         "rollout/tokens": float(tokens),

@@ -36,28 +36,27 @@ from coloop.workers.messages import Begun, PromptRequest, Reply, TooLong
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPrompt:
-    """A prompt, and the row about which it is asked."""
+    """A prompt, and the row that it is about."""
 
     row: Row
-    """What is written are its children."""
+    """The parent of the completions."""
     prompt: Prompt
     number: int = 0
-    """Of this prompt among those about the row."""
+    """Number of this prompt among those about the row."""
     prompts: int = 1
-    """Prompts about the row."""
+    """Number of prompts about the row."""
     columns: Mapping[str, Any] = field(default_factory=dict)
-    """Of each child, beside those of every rollout."""
+    """Further columns of each completion."""
     begun: Begun | None = None
-    """A text that is written on; None: completions begin behind the prompt."""
+    """A prefix to continue; None: completions begin after the prompt."""
     seeds: tuple[int, ...] = ()
-    """Of its texts, of who asks for as many as it wants; none: those of the step."""
+    """Seeds of its completions, one for each; empty: derived from the step."""
 
 
 Texts = list[tuple[Tokens, ConversationResult]] | TooLong
-"""The texts written to a prompt, each with what came of the tools that were called in it; or why
-nothing could be written."""
+"""The completions of a prompt with the results of their conversations, or why it was refused."""
 Take = Callable[[Sequence[tuple[int, Texts]]], None]
-"""Told of texts while others are still written, by the places of their prompts."""
+"""Called with completions, by index of their prompt, while others are still being generated."""
 
 
 class Writer:
@@ -68,8 +67,8 @@ class Writer:
         self.fits = prompts_of(node)
 
     def run(self, row_prompts: Sequence[RowPrompt], call: Call) -> Outcome:
-        """Rollouts to these prompts, with the metrics of what was written; those to which the node
-        has begun to write are taken from the call."""
+        """The rollouts of these prompts, and their metrics. Completions of the first prompts that
+        `begin` has generated are taken from the call."""
         if not row_prompts:
             beside = tables_beside((), {}, policies_of(call.callees))
             return Outcome(outputs={"rollouts": Table()}, beside=beside)
@@ -79,7 +78,7 @@ class Writer:
         told: dict[str, ConversationResult] = {}
 
         def make(replies: Iterable[tuple[int, Texts]]) -> list[Row]:
-            """Children for texts that have none yet, by the places of their prompts."""
+            """Rows for completions that have none yet. `replies`: by index of their prompt."""
             made: list[Row] = []
             for place, texts in replies:
                 if not isinstance(texts, TooLong) and place not in families:
@@ -130,18 +129,15 @@ class Writer:
     def write(
         self, row_prompts: Sequence[RowPrompt], call: Call, hand_on: Take | None = None
     ) -> list[Texts]:
-        """What the step asks for, for these prompts."""
+        """The completions that the step needs for these prompts."""
         heat = 0.0 if call.greedy else call.temperature
         return self._draw(row_prompts, call, self._count(call), heat, hand_on)
 
     def write_on(
         self, row_prompts: Sequence[RowPrompt], call: Call, stop: Sequence[str] = ()
     ) -> list[Texts]:
-        """A text for each of the seeds that come with these prompts, as its rollout says.
-
-        Args:
-            stop: texts that end one, beside those of its rollout.
-        """
+        """A completion for each of the prompts' own seeds. `stop`: stop texts besides those of the
+        node."""
         return self._draw(row_prompts, call, 0, None, stop=stop)
 
     def _rollout(self, context: Context) -> Rollout:
@@ -154,8 +150,9 @@ class Writer:
         return 1 if call.greedy or call.is_line else (call.samples or own)
 
     def _first_k(self, row_prompt: RowPrompt, call: Call, greedy_extra: bool) -> int:
-        """Place of a prompt's first completion among all children of the row. In each turn siblings
-        of all writers begin at the same place, however many each writes, so that they meet."""
+        """Index of a prompt's first completion among all children of the row. In each turn the
+        children of all nodes begin at the same index, however many each generates, so that they can
+        be joined."""
         each = self._count(call) + greedy_extra
         widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * row_prompt.prompts
         return (call.turn - 1) * widest + row_prompt.number * each
@@ -163,7 +160,7 @@ class Writer:
     def _add_greedy(
         self, row_prompts: Sequence[RowPrompt], families: dict[int, list[Row]], call: Call
     ) -> dict[str, ConversationResult]:
-        """One more child each, of the likeliest tokens; it counts in no group."""
+        """Add a greedy completion of each prompt, without a group."""
         indices = sorted(families)
         told: dict[str, ConversationResult] = {}
         written = self._draw([row_prompts[index] for index in indices], call, 1, 0.0)
@@ -213,7 +210,7 @@ class Writer:
     def _request(
         self, row_prompt: RowPrompt, call: Call, count: int, rollout: Rollout
     ) -> PromptRequest:
-        """A prompt with the seeds of its completions, and what these are told to say."""
+        """A prompt with the seeds of its completions, and their scripts."""
         seeds = row_prompt.seeds or tuple(
             derive_seed(call.context.seed, self._node, call.salt, call.step, row_prompt.row.id, k)
             for k in range(row_prompt.number * count, (row_prompt.number + 1) * count)
@@ -228,7 +225,7 @@ class Writer:
         )
 
     def _on_sync(self, context: Context) -> OnSync:
-        """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""
+        """What happens to unfinished texts at a sync; a synchronous loop has none then."""
         is_ahead = context.spec.schedule.max_staleness > 0
         return self._rollout(context).on_sync if is_ahead else "finish"
 
@@ -259,7 +256,7 @@ class Writer:
 
 
 def _places_of_a_prompt(spec: LoopSpec) -> int:
-    """The most completions that any writer writes for one prompt in one turn."""
+    """The most completions that any node generates for one prompt in one turn."""
     rollouts = (rollout_of(spec, node) for node in spec.nodes)
     return max(
         rollout.completions_per_prompt + rollout.greedy_extra
@@ -269,7 +266,7 @@ def _places_of_a_prompt(spec: LoopSpec) -> int:
 
 
 def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
-    """What was written to a prompt, with what came of it."""
+    """The completions of a prompt with the results of their conversations."""
     if isinstance(reply, TooLong):
         return reply
     return [(text, conversations.told(place, k)) for k, text in enumerate(reply)]
@@ -279,11 +276,9 @@ def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
 
 
 def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[str | None, ...]:
-    """Of each completion about a row what it says; none without lines.
-
-    The seed of a completion decides: one of the lines, or what is drawn. A line that names what the
-    row does not have is none of them.
-    """
+    """The fixed text of each completion of a row, or None for a sampled one; empty without lines.
+    The seed of a completion chooses. Lines with placeholders that the row cannot fill are left
+    out."""
     if not lines:
         return ()
     scripts = [*(text for line in lines if (text := _filled(line, row)) is not None), None]

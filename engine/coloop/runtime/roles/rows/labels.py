@@ -20,7 +20,7 @@ from coloop.spec.heads import head_of, learns_steps, scored_at
 from coloop.spec.nodes import model_of
 
 OF_CHANCES = (Outcome, ImplicitPrm)
-"""Algorithms whose label is how likely the text is right."""
+"""Algorithms whose label is the probability that the text is right."""
 
 
 def labelled(
@@ -32,15 +32,8 @@ def labelled(
     entries: Sequence[Algorithm],
     **learned: Any,
 ) -> Unit | None:
-    """A text with what is to be said of it; None where its scorer says nothing.
-
-    Args:
-        entries: what learns from it.
-        learned: what else the text has.
-
-    Raises:
-        DataError: the label is none that these algorithms learn.
-    """
+    """A labelled row as a sequence; None without a label. `entries`: the algorithms that learn it;
+    `learned`: further fields. Raises `DataError` if they cannot learn this label."""
     if label is None:
         return None
     for number in label.values() if isinstance(label, Mapping) else (label,):
@@ -80,7 +73,7 @@ def _stepwise(
     node: str,
     learned: dict[str, Any],
 ) -> Unit | None:
-    """A text of which only the tokens are learned at which a label stands."""
+    """A sequence whose loss mask has only the tokens with a label."""
     scorer = edge.source.node
     if row.tokens is None:
         raise DataError(
@@ -105,7 +98,7 @@ def _stepwise(
 
 
 def standing(row: Row, edge: Edge) -> dict[str, Any]:
-    """What a row counts in the update to which an edge brings it."""
+    """Weight, count and group of a row in an update."""
     return {"weight": edge.weight, "count": row.drawn, "group": row.group or ""}
 
 
@@ -126,7 +119,7 @@ def _check(label: float, row: Row, edge: Edge, node: str, entries: Sequence[Algo
 # pair each side alone, with the pair's prompt.
 
 NOTHING_MORE = ""
-"""What follows a template's text: the end of text alone, at which it is read."""
+"""The target after a template's text: empty, so that it is scored at the end of text."""
 
 
 def graded_rows(
@@ -137,11 +130,8 @@ def graded_rows(
     *,
     are_pairs: bool = False,
 ) -> Sequence[Row]:
-    """Rows whose text is what a scorer reads, or pairs whose sides are.
-
-    Args:
-        incoming: the scores that came in with each row, by scorer.
-    """
+    """Rows, or pairs, with the texts that a scorer reads: its template's, if it has one.
+    `incoming`: scores of each row, by scorer."""
     template = getattr(call.context.spec.nodes[node], "template", None)
     if template is None:
         return rows
@@ -154,7 +144,7 @@ def graded_rows(
 
 
 def is_graded(spec: LoopSpec, node: str) -> bool:
-    """Whether a node scores with a head, and not in words."""
+    """Whether a node scores with a score head, not in words."""
     section = spec.nodes[node]
     return model_of(section) is not None and head_of(section) == "score"
 
@@ -162,7 +152,7 @@ def is_graded(spec: LoopSpec, node: str) -> bool:
 def graded_as_taught(
     node: str, port: str, rows: Sequence[Row], context: Context, step: int
 ) -> Sequence[Row]:
-    """Labelled rows, or pairs, as the scorer that learns from them reads them."""
+    """Labelled rows, or pairs, with the texts that the scorer that learns from them reads."""
     call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
     return graded_rows(node, rows, call, are_pairs=port == "pairs")
 
@@ -173,7 +163,7 @@ def _text(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
 
 
 def _sides(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
-    """Texts about both sides, in each of which a template knows one side as it would a row."""
+    """Columns with the template's text for each side of a pair; the side is its `completion`."""
     columns: dict[str, Any] = {}
     for side in SIDES:
         prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)

@@ -18,34 +18,27 @@ from coloop.spec.rollout import OnSync, Rollout
 from coloop.workers.messages import Sampling, TooLong
 
 SIDES = ("chosen", "rejected")
-"""Of a pair."""
+"""The sides of a pair."""
 TOOLS = "tools"
-"""Column with what the assistant of a chat may call."""
+"""Column with the functions that the assistant of a chat may call."""
 
 
 def as_read(row: Row, **asked: Any) -> TokenSequence:
-    """What a model reads to say something of the row: its text alone, no numbers of it.
-
-    Args:
-        asked: what else is asked about it.
-    """
+    """A row as a sequence for scoring, without its log-probs. `asked`: further fields."""
     no_numbers = {} if row.tokens is None else {"log_probs_rollout": None}
     return as_sequence(row, **no_numbers, **asked)
 
 
 def as_sequence(row: Row, **learned: Any) -> TokenSequence:
-    """A rollout keeps its tokens; any other row imitates its target column after its prompt.
-
-    Args:
-        learned: what else the sequence has; numbers by the token are of the completion.
-    """
+    """A row as a sequence: a rollout with its tokens, any other row with its target after its
+    prompt. `learned`: further fields; numbers per token are of the completion."""
     if row.tokens is not None:
         return drawn_sequence(row.id, row.tokens, version=row.version, **learned)
     return TokenSequence(id=row.id, text=_imitated(row), **learned)
 
 
 def _imitated(row: Row) -> Text:
-    """A target after its prompt; one of messages may be a whole chat, with no prompt."""
+    """The target after the prompt; a list of messages without a prompt is a whole chat."""
     target = _said(row, "target")
     is_whole = isinstance(target, list) and row.column("prompt") is ABSENT
     prompt = [] if is_whole else prompt_of(row)
@@ -53,7 +46,8 @@ def _imitated(row: Row) -> Text:
 
 
 def tools_of(row: Row) -> tuple[Mapping[str, Any], ...] | None:
-    """What the assistant of a row's chat may call: column `tools`, schemas of functions."""
+    """Function schemas in column `tools`, None without any. Raises `DataError` if they are
+    invalid."""
     tools = row.columns.get(TOOLS)
     if not isinstance(tools, list | str | Mapping):
         return None  # not there, or a number that a node of this name gave
@@ -68,7 +62,8 @@ def tools_of(row: Row) -> tuple[Mapping[str, Any], ...] | None:
 
 
 def is_masked(row: Row, spec: LoopSpec) -> bool:
-    """Whether the row was cut by its limit and its writer keeps such rows out of the loss."""
+    """Whether the row was cut at its length limit and its node masks such rows (`truncated:
+    mask`)."""
     rollout = getattr(spec.nodes.get(row.writer or ""), "rollout", None)
     is_cut = row.tokens is not None and row.columns.get("finished") is False
     return is_cut and rollout is not None and rollout.truncated == "mask"
@@ -81,12 +76,12 @@ def as_pair(
     giver: Row | None = None,
     **learned: Any,
 ) -> Pair:
-    """Both sides of a pair; a side that was drawn keeps its tokens.
+    """Both sides of a pair; a generated side keeps its tokens.
 
     Args:
         reference: log-probs of each side's completion by the reference.
-        giver: another pair, whose sides stand under this pair's prompt; None: its own.
-        learned: what else the pair has.
+        giver: another pair, whose sides follow this pair's prompt; None: the pair itself.
+        learned: further fields of the pair.
     """
     known = reference or {}
     chosen, rejected = (_side(row, giver or row, side, known.get(side)) for side in SIDES)
@@ -94,8 +89,8 @@ def as_pair(
 
 
 def strangers(rows: Sequence[Row]) -> dict[str, Row]:
-    """To each pair, by its id, the next one that answers another prompt, around the end; none has
-    one where all answer the same."""
+    """For each pair, by id, the next one with another prompt, cyclically; empty if all have the
+    same."""
     prompts = [prompt_of(row) for row in rows]
     others: dict[str, Row] = {}
     for here in reversed([*range(len(rows))] * 2):
@@ -107,7 +102,7 @@ def strangers(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 def _side(row: Row, giver: Row, side: str, reference: Numbers | None) -> TokenSequence:
-    """What the giver has as this side, behind the row's prompt."""
+    """This side of the giver after the row's prompt."""
     own, given = row.columns.get(f"{side}_tokens"), giver.columns.get(f"{side}_tokens")
     if isinstance(own, Tokens) and isinstance(given, Tokens):
         drawn = replace(given, prompt_ids=own.prompt_ids)
@@ -118,11 +113,8 @@ def _side(row: Row, giver: Row, side: str, reference: Numbers | None) -> TokenSe
 
 
 def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
-    """What a policy wrote, as a sequence with this id.
-
-    Args:
-        learned: what else the sequence has; numbers by the token are of the completion.
-    """
+    """A policy's completion as a sequence with this id. `learned`: further fields; numbers per
+    token are of the completion."""
     return completion_sequence(
         id=name,
         prompt_ids=tokens.prompt_ids,
@@ -137,12 +129,8 @@ def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
 def drawn_sequences(
     rows: Sequence[Row], texts: Sequence[Tokens], **learned: Sequence[Any]
 ) -> tuple[TokenSequence, ...]:
-    """What a policy wrote of each row, as sequences; `as_sequence` of all at once.
-
-    Args:
-        texts: of the rows.
-        learned: what else each sequence has, by name; numbers by the token are of the completion.
-    """
+    """Completions as sequences, like `drawn_sequence` for many rows. `texts`: of the rows.
+    `learned`: further fields, one value per row."""
     return completion_sequences(
         ids=[row.id for row in rows],
         prompt_ids=[text.prompt_ids for text in texts],
@@ -160,7 +148,7 @@ def drawn_sequences(
 
 
 def prompt_of(row: Row, node: str | None = None) -> Prompt:
-    """The text or chat to which a row answers."""
+    """The prompt of a row, a text or a chat. Raises `DataError` if it has none."""
     return _said(row, "prompt", node)
 
 
@@ -184,12 +172,12 @@ def _said(row: Row, column: str, node: str | None = None) -> Prompt:
 
 
 def heat_of(row: Row) -> float:
-    """The temperature at which log-probs of a row are compared."""
+    """The temperature for log-probs of a row: the one it was sampled with, or 1."""
     return (row.tokens.temperature if row.tokens else 1.0) or 1.0
 
 
 def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, Numbers | TooLong]:
-    """By row id, one call for each temperature that is there."""
+    """Log-probs of rows by a node's weights, by row id; one call per temperature."""
     by_heat: dict[float, list[Row]] = {}
     for row in rows:
         by_heat.setdefault(heat_of(row), []).append(row)
@@ -210,13 +198,13 @@ def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, 
 
 @dataclass(eq=False)
 class Fits:
-    """Whether rows of a node fit its model."""
+    """Counts rows that are too long for a node's model."""
 
     node: str
     code: str
-    """Of the alert."""
+    """Code of the alert."""
     what: str
-    """The rows in words, `prompts`."""
+    """What the rows are, in words: `prompts`."""
     hint: str
     """Which fields make them fit."""
     _has_fitted: bool = field(default=False, init=False)
@@ -224,15 +212,9 @@ class Fits:
     def count(
         self, replies: Collection[object], rows: int | None = None, *, is_probe: bool = False
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Metrics and alerts of what was said of rows, among it why some were left out. A probe's
-        rows say nothing about the run's.
-
-        Args:
-            rows: how many they are; None: as many as replies.
-
-        Raises:
-            RequestRefused: none fits, and none has before in this run.
-        """
+        """Metrics and alerts about rows that were left out as too long. `rows`: their number; None:
+        that of the replies. Raises `RequestRefused` if none fits and none has before in this run,
+        except for a probe's rows."""
         left_out = [reply for reply in replies if isinstance(reply, TooLong)]
         rows = len(replies) if rows is None else rows
         self._has_fitted |= len(left_out) < rows and not is_probe
@@ -256,7 +238,7 @@ class Fits:
 
 
 class FittingRole(NodeRole[N]):
-    """A role with a model, that remembers whether rows have fitted it."""
+    """A role with a model, which remembers whether any rows have fitted it."""
 
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
@@ -269,11 +251,8 @@ class FittingRole(NodeRole[N]):
         replies: Mapping[str, Any],
         call: Call,
     ) -> Outcome:
-        """What the model says of the tokens of each row; rows that it cannot read are left out.
-
-        Args:
-            replies: by row id numbers, those of each side of a pair, or why there are none.
-        """
+        """The model's numbers per token of each row, without rows that are too long. `replies`: by
+        row id, numbers, those of each side of a pair, or `TooLong`."""
         metrics, alerts = self._fits.count(replies.values(), len(rows), is_probe=call.is_probe)
         numbers = {key: own for key, own in replies.items() if not isinstance(own, TooLong)}
         by_text = [
@@ -321,13 +300,8 @@ def rollout_row(
     columns: Mapping[str, Any],
     key: str | None = None,
 ) -> Row:
-    """The k-th child that a node wrote from a row.
-
-    Args:
-        prompt: to which it is the answer.
-        columns: beside those of every text, or in their place.
-        key: of its id; None: k.
-    """
+    """A completion as the k-th child of a row. `columns`: further ones, or replacements. `key`: the
+    last part of its id; None: k."""
     own = {
         "completion": tokens.text,
         "length": len(tokens.token_ids) - tokens.heard,
@@ -345,12 +319,8 @@ def sampling_of(
     on_sync: OnSync = "finish",
     stop: Sequence[str] = (),
 ) -> Sampling:
-    """How a node draws its texts.
-
-    Args:
-        temperature: instead of the node's own.
-        stop: what ends a text beside its own.
-    """
+    """Sampling settings of a node. `temperature`: instead of the node's; `stop`: further stop
+    texts."""
     return Sampling(
         max_new_tokens=rollout.max_new_tokens,
         temperature=rollout.temperature if temperature is None else temperature,

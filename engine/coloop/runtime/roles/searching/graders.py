@@ -21,15 +21,15 @@ from coloop.runtime.roles.rows.texts import prompt_of
 
 @dataclass(eq=False)
 class Asked:
-    """A node that is asked by a handle."""
+    """A node that a search calls by a handle."""
 
     node: str
     port: str
-    """Of the search at which the node stands."""
+    """The search's port to which the node is connected."""
     check: str
     call: Call
     alerts: dict[str, str] = field(default_factory=dict, init=False)
-    """By code, the first of what it had to say."""
+    """The first alert of each code."""
 
     def _ask(self, rows: Sequence[Row]) -> Outcome:
         call = replace(
@@ -52,7 +52,8 @@ class Grader(Asked):
     """Grades texts from 0 (wrong) to 1 (right)."""
 
     def grade(self, rows: Sequence[Row]) -> list[float | None]:
-        """How good each text is; None: it says nothing of it."""
+        """The score of each text; None: not scored. Raises `DataError` if a score is not between 0
+        and 1."""
         if not rows:
             return []
         said = self._ask(rows).outputs["scores"].scores or {}
@@ -73,11 +74,11 @@ class Grader(Asked):
 
 
 class Valuer(Asked):
-    """Says what texts promise: a critic by its value of the token with which they end, where labels
-    of steps teach it; any other scorer by its score."""
+    """Estimates the value of unfinished texts: a critic by the value at their last token, any other
+    scorer by its score."""
 
     def value(self, rows: Sequence[Row]) -> list[float | None]:
-        """What each text promises; None: it says nothing of it."""
+        """The estimated value of each text; None: not scored."""
         if not rows:
             return []
         outputs = self._ask(rows).outputs
@@ -100,7 +101,7 @@ class Valuer(Asked):
 
 
 def _last(row: Row, values: Mapping[str, Numbers]) -> float | None:
-    """The value of the last token that the policy drew."""
+    """The value at the last token that the policy generated."""
     own = values.get(row.id)
     if own is None or row.tokens is None or not row.tokens.loss_mask.any():
         return None
@@ -109,16 +110,17 @@ def _last(row: Row, values: Mapping[str, Numbers]) -> float | None:
 
 @dataclass(eq=False)
 class SearchEnvironment:
-    """The environment in which a search moves: what it says of a row, and where actions lead."""
+    """The environment of a search over actions: the initial state of a row, and the states after an
+    action."""
 
     node: str
     call: Call
     moves: int = field(default=0, init=False)
-    """Actions that were tried."""
+    """Number of actions that were tried."""
     refused: int = field(default=0, init=False)
-    """Those that led nowhere."""
+    """Number of invalid ones among them."""
     reason: str = field(default="", init=False)
-    """Why the last of them did."""
+    """Why the last of these was invalid."""
 
     def __post_init__(self) -> None:
         [(self._name, role)] = tools_of(self.node, self.call).items()
@@ -126,12 +128,8 @@ class SearchEnvironment:
         self._tool = role.tool
 
     def opening(self, row: Row) -> str:
-        """The state that a row asks to be shown.
-
-        Raises:
-            UserCodeError: the environment says nothing of it.
-            DataError: what it says is no text.
-        """
+        """The initial state of a row. Raises `UserCodeError` if the environment's `reset` fails,
+        `DataError` if it does not return a text."""
         [opened] = with_openings([row], self.node, self.call)
         state = prompt_of(opened, self.node)
         if isinstance(state, str):
@@ -145,12 +143,8 @@ class SearchEnvironment:
     def move(
         self, tree: str, name: str, state: str | None, tokens: Tokens
     ) -> tuple[str, ...] | None:
-        """The states to which an action leads; None: nowhere.
-
-        Args:
-            tree: row whose tree it is.
-            name: of the action in the tree; with it decides what the environment draws.
-        """
+        """The states to which an action leads; None if it is invalid. `tree`, the row's id, and
+        `name`, that of the action, are part of the environment's seed."""
         assert state is not None
         call, self.moves = self.call, self.moves + 1
         seed = derive_seed(call.context.seed, self._name, call.salt, call.step, tree, name)

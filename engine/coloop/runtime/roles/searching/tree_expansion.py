@@ -45,36 +45,32 @@ from coloop.workers.messages import TooLong
 class SearchBudget:
     budget: Budget
     most_rollouts: int | None
-    """Completions for one row; None: another limit counts them."""
+    """Completions per row; None: limited otherwise."""
     _rollouts: Counter[str] = field(default_factory=Counter, init=False)
     _nodes: dict[str, set[str]] = field(default_factory=dict, init=False)
     tokens: int = field(default=0, init=False)
-    """Written so far."""
+    """Generated so far."""
     cut: set[str] = field(default_factory=set, init=False)
-    """Trees for which there was no room."""
+    """Trees of which a request was refused."""
     is_late: bool = field(default=False, init=False)
-    """The time was up before the searches were."""
+    """Whether the time ran out before the searches ended."""
 
     def __post_init__(self) -> None:
         self._ends = None if self.budget.seconds is None else time.monotonic() + self.budget.seconds
 
     @property
     def rollouts(self) -> int:
-        """Completions of all trees."""
+        """Requested completions of all trees."""
         return self._rollouts.total()
 
     @property
     def nodes(self) -> int:
-        """Beginnings of all trees that were completed."""
+        """Prefixes with completions, of all trees."""
         return sum(map(len, self._nodes.values()))
 
     def look(self, requests: Sequence[tuple[str, ExpansionRequest, int]]) -> list[bool | None]:
-        """For each request whether it is granted; None: it waits until it is known what those that
-        are granted cost.
-
-        Args:
-            requests: tree, request, and the most tokens of one completion.
-        """
+        """Whether each request is granted; None: it waits until the actual cost of granted ones is
+        known. `requests`: tree, request, and the most tokens of one completion."""
         if self._ends is not None and time.monotonic() >= self._ends:
             self.is_late = True
             return [self._refuse(tree) for tree, _, _ in requests]
@@ -110,15 +106,15 @@ class SearchBudget:
 
 
 Written = Sequence[tuple[Root, ExpansionRequest, Sequence[Path]]]
-"""What was written to requests."""
+"""Requests with the texts generated for them."""
 Assess = Callable[[Written], list[list[Path]]]
-"""The same texts, with what is said of each."""
+"""Returns the texts with scores, by request."""
 
 
 def with_each(
     written: Written, change: Callable[[Root, ExpansionRequest, Path], Path]
 ) -> list[tuple[Root, ExpansionRequest, list[Path]]]:
-    """The same with each text changed."""
+    """The same requests with changed texts."""
     return [
         (root, request, [change(root, request, path) for path in own])
         for root, request, own in written
@@ -126,7 +122,7 @@ def with_each(
 
 
 def columns_of(state: str | None) -> dict[str, Any]:
-    """What a text that answers a state of its own says of it."""
+    """Columns of a text that acts on a state: the state is its prompt."""
     return {} if state is None else {"prompt": state}
 
 
@@ -142,28 +138,25 @@ class TreeExpansion:
     longest: int
     """Most tokens of a completion."""
     texts_per_prompt: int
-    """That the policy writes by itself."""
+    """The policy's own completions per prompt."""
     separator: str
-    """What ends a step."""
+    """The text that ends a step."""
     grader: Grader | None
-    """Of `outcome`; None: nothing is connected there."""
+    """Calls the node at `outcome`; None: not connected."""
     valuer: Valuer | None = None
-    """Of `value`; None: nothing is connected there."""
+    """Calls the node at `value`; None: not connected."""
     environment: SearchEnvironment | None = None
-    """In which it moves; None: it writes texts alone."""
+    """None: the search is over texts, not over actions."""
 
     @property
     def alerts(self) -> dict[str, str]:
-        """What those who were asked had to say, by code."""
+        """Alerts of the called nodes, by code."""
         asked = [node for node in (self.valuer, self.grader) if node is not None]
         return {code: message for node in asked for code, message in node.alerts.items()}
 
     def grow(self, roots: Sequence[Root], assess: Assess | None = None) -> dict[str, list[Found]]:
-        """What each search finds, by its key.
-
-        Args:
-            assess: says something of what is written; None: `outcome` says how good it is.
-        """
+        """Run the searches to their end; returns what each has found, by `Root.key`. `assess`:
+        scores the generated texts; None: `outcome` does."""
         assess = assess or self.graded
         results: dict[str, list[Found]] = {}
         live = [root for root in roots if self._asks(root, None, results)]
@@ -181,7 +174,7 @@ class TreeExpansion:
     def grow_rows(
         self, rows: Sequence[Row], searches: Iterable[Search], assess: Assess | None = None
     ) -> list[list[Found]]:
-        """What the search of each row finds."""
+        """Run the search of each row; returns what each has found."""
         roots = [
             Root(row=row, key=row.id, search=search)
             for row, search in zip(rows, searches, strict=True)
@@ -190,11 +183,8 @@ class TreeExpansion:
         return [found[row.id] for row in rows]
 
     def texts(self, rows: Sequence[Row]) -> list[Path]:
-        """The texts of rows that have one, as they are.
-
-        Raises:
-            DataError: a row has none that a model of the loop wrote.
-        """
+        """The texts of rows, with scores and step ends. Raises `DataError` if a row was not
+        generated by a model of the loop."""
         for row in rows:
             if row.tokens is None:
                 raise DataError(
@@ -212,12 +202,12 @@ class TreeExpansion:
         ]
 
     def graded(self, written: Written) -> list[list[Path]]:
-        """Texts with what `outcome` says of them."""
+        """The texts with their scores from `outcome`."""
         scores = iter(self.grade(self.rows(written)))
         return [[replace(path, score=next(scores)) for path in own] for _, _, own in written]
 
     def graded_by_step(self, written: Written) -> list[list[Path]]:
-        """The same, with the places where their steps end."""
+        """The same, with the ends of their steps."""
         rows = self.rows(written)
         scores, ends = iter(self.grade(rows)), iter(self._ends(rows))
         return [
@@ -226,19 +216,20 @@ class TreeExpansion:
         ]
 
     def grade(self, rows: Sequence[Row]) -> list[float | None]:
-        """What `outcome` says of texts."""
+        """Scores of rows from `outcome`."""
         assert self.grader is not None
         return self.grader.grade(rows)
 
     def goes_on(self, path: Path, request: ExpansionRequest) -> bool:
-        """Whether what was drawn as a step of a text ends with it, before the text does."""
+        """Whether a text that was generated as a step ends with a separator and can be
+        continued."""
         before = "" if request.text is None else request.text.text
         is_ended = path.tokens.finished and self.separator in path.tokens.text[len(before) :]
         return is_ended and len(path.tokens.token_ids) < self.longest
 
     def valued(self, written: Written, is_asked: Callable[[Path], bool]) -> Written:
-        """The texts, those that are asked about with what `value` says of them: nothing where
-        nobody is there."""
+        """The texts, of which those that `is_asked` selects have the score from `value`; None if it
+        is not connected."""
         rows = self.rows(
             [(root, request, [*filter(is_asked, own)]) for root, request, own in written]
         )
@@ -258,11 +249,8 @@ class TreeExpansion:
         key: str | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> Row:
-        """A text of the tree as a child of the row that was searched.
-
-        Args:
-            columns: beside those of every text.
-        """
+        """A text of the tree as the k-th child of the searched row. `columns`: further ones, or
+        replacements."""
         finished = path.tokens.finished and not path.is_open
         own = {"finished": finished, **SILENT.columns, **(columns or {})}
         prompt = own["prompt"] if "prompt" in own else prompt_of(root, self.node)
@@ -272,7 +260,7 @@ class TreeExpansion:
     def labelled(
         self, rows: Sequence[Row], found: Iterable[Iterable[Found]], place: Places
     ) -> list[Labelled]:
-        """Texts that were found for each row as children of it, with what is known of them."""
+        """The texts found for each row as its children, with score and chances."""
         return [
             Labelled(
                 row=self.row(root, text.path, place(number), columns=text.columns),
@@ -284,7 +272,7 @@ class TreeExpansion:
         ]
 
     def rows(self, written: Written) -> list[Row]:
-        """The texts as they are asked about."""
+        """The texts as rows for scorers."""
         return [
             self.row(root.row, path, k, f"{root.key}.{path.name}", columns_of(request.state))
             for root, request, own in written
@@ -292,12 +280,13 @@ class TreeExpansion:
         ]
 
     def _ends(self, rows: Sequence[Row]) -> list[tuple[int, ...]]:
-        """The tokens in which steps end; steps that end in one token are one."""
+        """Indices of the tokens that end the steps of each row, each once."""
         ends = step_ends(rows, self.node, self.call.context, self.separator)
         return [tuple(sorted(set(ends[row.id]))) for row in rows]
 
     def _asks(self, root: Root, grown: list[Grown] | None, results: dict[str, list[Found]]) -> bool:
-        """Whether a search asks for more, once it is told what came of its requests."""
+        """Send a search its results; returns whether it has new requests, and notes its result if
+        not."""
         try:
             root.requests = root.search.send(grown)  # type: ignore[arg-type]
         except StopIteration as ended:
@@ -345,7 +334,7 @@ class TreeExpansion:
         return assess(written)
 
     def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
-        """What the policy writes, single steps apart from whole texts."""
+        """The texts that the policy generates for requests; single steps in a call of their own."""
         texts: dict[int, Texts] = {}
         for is_step, stop in ((False, ()), (True, (self.separator,))):
             indices = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
@@ -367,21 +356,21 @@ class TreeExpansion:
 
 
 class Method:
-    """A way of searching, by the name that `method` takes."""
+    """A search method."""
 
     counts_rollouts = False
-    """Whether `searches_per_row` are completions; else the method counts its searches."""
+    """Whether `searches_per_row` limits completions; otherwise it limits searches."""
     score_range: tuple[float, float] | None = CHANCES
-    """Least and greatest score of the rows that are given, where there are such."""
+    """Least and greatest score of the output rows; None: unbounded."""
 
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        """Texts or trees from rows without a text."""
+        """Search from rows that have no text."""
         raise AssertionError(section.method)
 
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
     ) -> list[Labelled]:
-        """Rows that have a text, with what is known of its steps."""
+        """Label the steps of rows that have a text."""
         raise AssertionError(section.method)

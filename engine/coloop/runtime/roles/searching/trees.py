@@ -16,42 +16,42 @@ from coloop.spec.search import CompletionsByRate, RelativeProgress, StepLabels
 from coloop.workers.messages import Begun
 
 CHANCES: Final = (0.0, 1.0)
-"""Between which the scores of texts lie."""
+"""Range of the scores of texts."""
 Places = Callable[[int], int]
-"""The place k among its siblings of the row's child of this number."""
+"""Maps the number of a row's child to its index among all children of that row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpansionRequest:
-    """Completions of one beginning: a node of the tree."""
+    """A request for completions of one prefix, a node of the tree."""
 
     name: str
-    """Of the node among those of its row; it decides what is drawn."""
+    """Name of the node, unique for its row; part of the seeds."""
     count: int
     text: Tokens | None = None
-    """The text that it is the beginning of; None: there is nothing but the prompt."""
+    """The text whose prefix is completed; None: only the prompt."""
     length: int = 0
-    """Tokens of that text."""
+    """Tokens of that text in the prefix."""
     first: int = 0
-    """Completions of the node that were asked for before."""
+    """How many completions of the node were requested before."""
     state: str | None = None
-    """What is answered instead of the row's prompt."""
+    """The state to act on, as the prompt, instead of the row's prompt."""
     is_step: bool = False
-    """Each ends with its first step, not with the text."""
+    """Whether each completion stops after its first step."""
 
     @property
     def numbers(self) -> range:
-        """Of its completions among those of the node."""
+        """Numbers of its completions among those of the node."""
         return range(self.first, self.first + self.count)
 
     @property
     def begun(self) -> Begun | None:
-        """What the policy goes on with."""
+        """The prefix that the policy continues; None: only the prompt."""
         return None if self.text is None else Begun.of(self.text, self.length)
 
     def whole(self, drawn: Tokens) -> Tokens:
-        """A completion as if all of it had been drawn at once: what is of an earlier draw is as it
-        was drawn."""
+        """A completion as if it had been sampled at once: its prefix has the loss mask and
+        log-probs of the earlier text."""
         if self.text is None:
             return drawn
         fields: dict[str, Any] = dict(vars(drawn))
@@ -63,50 +63,51 @@ class ExpansionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """A whole text of the tree."""
+    """A text of the tree."""
 
     tokens: Tokens
     score: float | None
-    """Of `outcome`, from 0 to 1; None: it says nothing of the text."""
+    """From `outcome`, 0 to 1; None: it gives the text no score."""
     ends: tuple[int, ...] = ()
-    """Tokens in which its steps end, rising."""
+    """Indices of the tokens that end its steps, ascending."""
     name: str = ""
-    """Of the text among those of its row."""
+    """Name of the text, unique for its row."""
     is_open: bool = False
-    """It ends with a step, and the text goes on; its score is what it promises."""
+    """Whether it ends with a step and can be continued; its score is then its estimated value."""
     leads: tuple[str, ...] | None = None
-    """States to which it leads as an action, none where all is done; None: nowhere."""
+    """As an action: the states that it leads to, empty if nothing is left to prove; None: it is
+    invalid."""
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """Ends of all steps but the last, which is the text itself."""
+        """Ends of all steps except the last, which is the end of the text."""
         return self.ends[:-1]
 
     def up_to(self, end: int, count: int) -> ExpansionRequest:
-        """Completions of the text up to a token."""
+        """A request for completions of the text up to and including a token."""
         return ExpansionRequest(
             name=f"{self.name}:{end}", count=count, text=self.tokens, length=end + 1
         )
 
 
 Grown = list[Path] | None
-"""What came of a request; None: the budget or the text has no room for it."""
+"""The texts for a request, empty if the model has no room for any; None: the budget refused it."""
 Chances = dict[int, float]
-"""By the token in which a step ends, the share of completions from there that are right."""
+"""By the token that ends a step, the share of completions from there that are right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A text with what is known of its steps."""
+    """A text with the chances of its steps."""
 
     path: Path
     chances: Chances = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
-    """Of its row, beside those of every text."""
+    """Further columns of its row."""
 
 
 Search = Generator[Sequence[ExpansionRequest], Sequence[Grown], list[Found]]
-"""Of one row."""
+"""The search of one row: yields requests, is sent their results, and returns what it has found."""
 
 
 def chance_of(paths: Sequence[Path]) -> float | None:
@@ -117,48 +118,48 @@ def chance_of(paths: Sequence[Path]) -> float | None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Root:
-    """A row from which a search goes out, and what that waits for."""
+    """A searched row, with its search and the requests that it waits for."""
 
     row: Row
     key: str
-    """Of its tree; it decides what is drawn."""
+    """Name of its tree; part of the seeds."""
     search: Search
     requests: Sequence[ExpansionRequest] = ()
     grown: dict[int, Grown] = field(default_factory=dict)
-    """By the index of the request."""
+    """Results by index of the request."""
 
     @property
     def is_told(self) -> bool:
-        """Whether it is known what came of all its requests."""
+        """Whether all requests have results."""
         return len(self.grown) == len(self.requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """A row that the search gives."""
+    """An output row of a search."""
 
     row: Row
     score: float | None
-    """Of its text, by `outcome`."""
+    """Score of its text from `outcome`."""
     chances: Chances = field(default_factory=dict)
     before: float | None = None
-    """Chance before its first step, where it was asked for."""
+    """Chance before its first step, if it was requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a search comes to."""
+    """The result of a search stage."""
 
     rows: Sequence[Labelled]
     searched: Sequence[float | None] | None = None
-    """Of the searched rows, where these are scored instead of the rows that are given."""
+    """Scores of the searched rows, if these are scored instead of the output rows."""
     rejected: int = 0
-    """Finished proofs with which `outcome` does not agree."""
+    """Number of finished proofs that `outcome` rejects."""
 
 
 def counts_of(rows: Sequence[Row], paths: Sequence[Path], section: SearchNode) -> list[int]:
-    """Completions from each beginning of these texts; by pass rate that of the texts of one group.
-    A rate that no band covers gets none."""
+    """For each text, how many completions each of its prefixes gets. By pass rate: that of the
+    texts of one group; 0 if no band covers it."""
     by = section.completions
     if not isinstance(by, CompletionsByRate):
         return [by] * len(rows)
@@ -181,13 +182,9 @@ def group_of(row: Row) -> str:
 def labels_of(
     chances: Chances, rule: StepLabels, *, before: float | None, stop_at_zero: bool
 ) -> dict[int, float]:
-    """By the token in which a step ends: `soft` its chance, `hard` whether it has any, or whether
-    it keeps enough of the chance before it.
-
-    Args:
-        before: chance of the first step's beginning, for relative progress.
-        stop_at_zero: steps behind the first one without a chance get no label.
-    """
+    """Labels by the token that ends a step: `soft`, its chance; `hard`, whether that is above 0;
+    with relative progress, whether it keeps enough of the chance before it. `before`: chance before
+    the first step. `stop_at_zero`: steps after the first with chance 0 get no label."""
     labels: dict[int, float] = {}
     for token, chance in sorted(chances.items()):
         label = _label(chance, before, rule)
