@@ -36,12 +36,16 @@ logger = logging.getLogger(__name__)
 
 
 class ErrorBody(BaseModel):
+    """Body of every error response.
+
+    `code` is a stable name of the error, e.g. `run.not_queued`. `message` says for users what was
+    found, what was expected and what to change. `detail` has data for programs, e.g. the
+    diagnostics of a loop or the current document of a conflict, or is null.
+    """
+
     code: str
-    """Stable name of the case, dotted."""
     message: str
-    """What was found, what was expected and what to change."""
     detail: Any = None
-    """Facts for programs: the diagnostics of a spec, the current document of a conflict."""
 
 
 class ServerError(Exception):

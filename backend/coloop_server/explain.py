@@ -17,7 +17,7 @@ MAX_SETTINGS = 8_000
 
 @router.get("", operation_id="listExplained")
 def list_explained() -> list[codes.CodeEntry]:
-    """All codes that there is help of."""
+    """List the codes that have help."""
     return codes.list_codes()
 
 
@@ -26,8 +26,8 @@ def explain_algorithm(
     settings: Annotated[str, Query(min_length=2, max_length=MAX_SETTINGS)],
     rollout: Annotated[str | None, Query(max_length=MAX_SETTINGS)] = None,
 ) -> algorithm.AlgorithmHelp:
-    """Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
-    the node's."""
+    """Help for an algorithm: `settings` is the JSON of its section in a node, `rollout` the JSON of
+    the node's section of that name."""
     try:
         section, writes = json.loads(settings), json.loads(rollout or "{}")
         limit = writes.get("max_new_tokens") if isinstance(writes, dict) else None
@@ -45,6 +45,7 @@ def explain_algorithm(
 
 @router.get("/{code}", operation_id="explainCode")
 def explain_code(code: Annotated[str, Path(max_length=80)]) -> codes.Explanation:
+    """Help for the code of a finding or an alert."""
     explanation = codes.explain(code)
     if explanation is None:
         near = codes.near(code)

@@ -18,23 +18,25 @@ class Health(Output):
     ray: bool
     """Whether Ray is installed."""
     launcher: str
-    """How runs are started here: `process` or `ray_job`."""
+    """How this server starts runs: `process` or `ray_job`."""
 
 
 class SandboxState(Output):
+    """How well this server isolates the Python code of loops."""
+
     isolation: Isolation
-    """The strongest that this machine has."""
+    """Strongest isolation that this machine supports."""
     holds: str
-    """What code of a loop cannot do."""
+    """How it restricts a loop's code, in words."""
     remains: str
-    """What it still can."""
+    """What the code can still do, in words."""
     reason: str
-    """Why stronger ones do not work; empty where the strongest does."""
+    """Why stronger isolation does not work here; empty if it is the strongest."""
 
 
 @router.get("/health", operation_id="getHealth")
 async def get_health(settings: SettingsOf) -> Health:
-    """Needs no thread: whatever else keeps the server busy, it answers."""
+    """Whether the server is up. It answers even if all worker threads are busy."""
     return Health(
         ok=True, version=own_version(), ray=has_ray(), launcher=default_launcher(settings)
     )
@@ -42,6 +44,7 @@ async def get_health(settings: SettingsOf) -> Health:
 
 @router.get("/sandbox", operation_id="getSandbox")
 def get_sandbox() -> SandboxState:
+    """How well this server isolates the Python code of loops."""
     here = available_isolation()
     words = WORDS[here.isolation]
     return SandboxState(

@@ -15,16 +15,17 @@ MAX_LOCKS = 500
 
 
 class FitLoop(LoopInput):
-    """The loop, and at most one of the two budgets; without one the loop's own counts."""
+    """A loop, and at most one of the two memory budgets; without one, the loop's own budget
+    holds."""
 
     budget_gib: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
-    """GiB of each GPU that may be used."""
+    """Memory of each GPU that may be used, in GiB."""
     budget_fraction: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
-    """Share of each GPU that may be used."""
+    """Share of each GPU's memory that may be used, 0 to 1."""
     locks: list[str] | None = Field(default=None, max_length=MAX_LOCKS)
-    """Paths of settings that stay as they are; null: those that the loop itself locks."""
+    """Paths of settings that must not change; null: those that the loop itself locks."""
     with_ways: bool = True
-    """Whether to look for what would make it fit where nothing else does."""
+    """Whether to look for further ways to make the loop fit if no allowed change does."""
 
     @model_validator(mode="after")
     def one_budget(self) -> Self:
@@ -34,119 +35,142 @@ class FitLoop(LoopInput):
 
 
 class FittedValue(Output):
+    """A setting that gets another value."""
+
     path: str
     node: str | None
-    """Whose setting it is; None: the loop's."""
+    """Node of the setting; null for settings of the loop itself."""
     title: str
+    """Title of the setting in forms."""
     old: Any
-    """As the loop says; None: left open."""
+    """Value in the loop; null: left to the compiler."""
     new: Any
+    """New value; null: left to the compiler."""
     old_text: str
-    """What runs before, to be shown: as said, else as chosen."""
+    """The value used before, as text for display: the loop's, or else the compiler's."""
     new_text: str
+    """The value used now, as text for display: the loop's, or else the compiler's."""
     reason: str
     seconds: float | None
-    """What it adds to a step; None: counted together with the one above, or nothing fits."""
+    """Seconds that the change adds to a step; null if they are counted in the entry before, or if
+    nothing fits."""
     is_written: bool
-    """Whether the loop will say it; else the compiler chooses it anew and nothing is written."""
+    """Whether `edits` writes the value into the loop; if not, the compiler chooses it."""
     is_locked: bool
+    """Whether the setting is one of the locks."""
 
 
 class FitWay(Output):
-    """One way to make a loop fit, each by itself; where none does, one that comes closer."""
+    """A way to make the loop fit, independent of the others. If none makes it fit, one that comes
+    closer."""
 
     touches: Touches
-    """What it asks of a person: a lock, the budget, other hardware, or to learn otherwise."""
+    """What the user has to accept: an unlocked setting, another budget, other hardware, or a change
+    of what is learned."""
     title: str
     reason: str
     unlocks: list[str]
+    """Paths of settings that it unlocks."""
     step_seconds: float | None
-    """None: it does not fit yet."""
+    """Estimated seconds per step; null if not known."""
     over_bytes: int
-    """By how much the worst GPU is still over with it; 0: it fits."""
+    """Bytes by which the fullest GPU still exceeds the budget; 0 if it fits."""
     refusal: str | None
-    """Why a run would not take what it leads to; None: it would."""
+    """Why a run would refuse the resulting loop; null if it would not."""
     edits: list[Change]
-    """What makes it of the loop as it is."""
+    """Edits of the given loop that apply it."""
 
 
 class FitResult(Output):
     fits: bool
     over_bytes: int
-    """By how much the worst GPU is still over."""
+    """Bytes by which the fullest GPU still exceeds the budget; 0 if none does."""
     verdict: str
-    """In a sentence; the least budget that fits where ways were looked for."""
+    """The result in words, with the smallest budget that fits if further ways were looked for."""
     refusal: str | None
-    """Why a run would not take the answer, whatever its memory; None: it would."""
+    """Why a run would refuse the fitted loop, apart from memory; null if it would not."""
     changes: list[FittedValue]
     edits: list[Change]
-    """What makes the fitted loop of the loop as it is."""
+    """Edits that turn the given loop into the fitted one."""
     ways: list[FitWay]
-    """The least first, where nothing that is free makes it fit."""
+    """Further ways to make it fit, smallest change first; empty if it fits."""
     yaml: str | None
-    """The text with the changes, where a text was given."""
+    """The fitted loop as text; null if the loop was given as data."""
     spec: dict[str, Any] | None
-    """The same as data."""
+    """The fitted loop as data; null if the loop was given as data."""
     budget_fraction: float
-    """Share of each GPU that was asked for."""
+    """Share of each GPU's memory that may be used, 0 to 1."""
     before: Estimate
+    """Estimate for the given loop."""
     after: Estimate
+    """Estimate for the fitted loop."""
     before_time: PredictedTime
     after_time: PredictedTime
     tried: int
-    """Variants that were priced."""
+    """Number of variants that were estimated."""
 
 
 class PlacedPool(Output):
     pool: str
     gpus: int
     first: int
-    """Its first GPU, counted over all pools."""
+    """Index of its first GPU, counted over all pools."""
     nodes: list[str]
-    """Owners of the weights that are held there."""
+    """Nodes that own the weights held in the pool."""
     writers: list[str]
-    """Nodes that write there."""
+    """Nodes that generate in the pool."""
 
 
 class Placed(Output):
+    """A placement of the loop on its GPUs."""
+
     pools: list[PlacedPool] = Field(validation_alias="homes")
     step_seconds: float | None
-    """None: it cannot run as it is, or a model is not known."""
+    """Estimated seconds per step; null if it cannot run, or if a model is not known."""
     verbs: dict[str, float]
-    """Seconds of a step by what is done."""
+    """Seconds of a step by kind of work: `generate`, `learn`, `sync`, ..."""
     fits: bool
     over_bytes: int
+    """Bytes by which the fullest GPU exceeds the budget; 0 if none does."""
     text: str
+    """The placement in words."""
 
 
 class BackendChoice(Output):
+    """A training backend, and what a run would make of it."""
+
     backend: Backend
     step_seconds: float | None
-    """None where a run would not take it."""
+    """Estimated seconds per step; null if a run would refuse the backend."""
     fits: bool
     problem: str | None
-    """Why a run would not take it."""
+    """Why a run would refuse it; null if it would not."""
 
 
 class BackendOfLearner(Output):
+    """The training backend of a learner, and a recommended one."""
+
     node: str
     backend: Backend
     is_said: bool
-    """Whether the loop says it."""
+    """Whether the loop names `backend`; if not, the compiler chose it."""
     advised: Backend
+    """Recommended backend."""
     reason: str
     options: list[BackendChoice]
 
 
 class PlaceResult(Output):
     yours: Placed
+    """The placement of the given loop."""
     suggested: Placed | None
-    """None where nothing faster was found."""
+    """A faster placement; null if none was found."""
     edits: list[Change]
-    """What makes the suggestion of the loop as it is."""
+    """Edits that turn the given loop into the suggested one."""
     reason: str
+    """Why it is suggested, or why nothing is."""
     tried: int
-    """Placements that were priced."""
+    """Number of placements that were estimated."""
     seconds: float
-    """How long that took."""
+    """Duration of the search, in seconds."""
     backends: list[BackendOfLearner]

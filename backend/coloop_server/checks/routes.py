@@ -47,7 +47,7 @@ def _preset(preset: presets.ModelPreset | presets.HardwarePreset) -> PresetInfo:
 
 @router.get("/catalog", operation_id="getCatalog", response_model=Catalog)
 def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
-    """Kinds, ports, schemas, algorithms, help: all that the editor knows of the language."""
+    """The loop language for editors: node kinds, ports, JSON Schemas, algorithms and help."""
     body, etag = catalog_text()
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     known = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
@@ -58,7 +58,7 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 
 @router.post("/check", operation_id="checkLoop")
 def check_loop(body: LoopInput, settings: SettingsOf, supervisor: SupervisorOf) -> CheckResult:
-    """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
+    """Findings, estimate and plan of a loop. Errors of the loop are findings, not HTTP errors."""
     result = service.check(body, settings)
     if result.plan is not None and result.missing is None:
         supervisor.warm()
@@ -67,32 +67,36 @@ def check_loop(body: LoopInput, settings: SettingsOf, supervisor: SupervisorOf) 
 
 @router.post("/spec/parse", operation_id="parseText")
 def parse_text(body: ParseText) -> ParseResult:
+    """Read a YAML text as data."""
     return service.read_text(body.yaml)
 
 
 @router.post("/spec/fragment", operation_id="readFragment")
 def read_fragment_text(body: ParseText) -> Fragment:
-    """The nodes in a text that was pasted, with the edges among them; the text need be no loop."""
+    """Read nodes and edges from a text that was pasted, which need not be a whole loop."""
     return read_fragment(body.yaml)
 
 
 @router.post("/spec/patch", operation_id="patchText")
 def patch_text(body: PatchText) -> PatchResult:
+    """Change a YAML text and keep comments and number formats of the other parts."""
     return service.patch_text(body)
 
 
 @router.post("/spec/dump", operation_id="dumpSpec")
 def dump_spec(body: DumpSpec) -> DumpResult:
+    """Write a loop as YAML text."""
     return DumpResult(yaml=service.dump_spec(body.spec))
 
 
 @router.post("/fit", operation_id="fitLoop")
 def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
-    """Solve the free settings again under a budget; what it learns and what is locked stay."""
+    """Choose settings so that the loop fits a memory budget. What it learns and what is locked does
+    not change."""
     return fitting.fit_loop(body, settings.roots)
 
 
 @router.post("/place", operation_id="placeLoop")
 def place_loop(body: LoopInput, settings: SettingsOf) -> PlaceResult:
-    """Look for a faster placement of the loop on its GPUs, and advise on backends."""
+    """Look for a faster placement of the loop on its GPUs, and recommend training backends."""
     return fitting.place_loop(body, settings.roots)

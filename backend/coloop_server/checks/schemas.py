@@ -14,12 +14,12 @@ from coloop_server.schemas import MAX_YAML, Input, Output
 
 
 class LoopInput(Input):
-    """Exactly one of the two."""
+    """A loop, as exactly one of `yaml` and `spec`."""
 
     yaml: str | None = Field(default=None, max_length=MAX_YAML)
-    """The loop as text; findings have line and column then."""
+    """The loop as YAML text; findings then have line and column."""
     spec: dict[str, Any] | None = None
-    """The loop as data, in the words of the YAML."""
+    """The loop as data with the keys of the YAML."""
 
     @model_validator(mode="after")
     def one_is_given(self) -> Self:
@@ -30,81 +30,98 @@ class LoopInput(Input):
 
 class CheckReport(Output):
     ok: bool
+    """Whether there are no errors. Warnings and hints are allowed."""
     diagnostics: list[Diagnostic]
 
 
 class PlannedStage(Output):
+    """A stage of a step or of an evaluation."""
+
     stage: str
+    """Name of the stage: `node.verb`."""
     node: str
     rows: str | None
-    """Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
-    where the stage works on none."""
+    """Rows in one step, as far as they are known before the run: `32`, `at most 24`, `some`,
+    `unknown`; null if the stage does not work on rows."""
     breakdown: str
-    """How the number comes about."""
+    """How the number comes about, e.g. `8 rows of problems x 4 completions`; may be empty."""
     passes: int
-    """How often at most a refill repeats it; the rows are those of one pass."""
+    """How often refills and rounds repeat it in a step at most. `rows` are those of one pass."""
 
 
 class PlannedProbe(Output):
+    """The evaluations of one probe (`evaluate` node)."""
+
     node: str
     every: int
+    """Number of steps between evaluations."""
     text: str
-    """What a reading loads, and how its first writers write."""
+    """What an evaluation loads, generates and measures, in words."""
     writers: list[str]
+    """Nodes that generate first in an evaluation, to which `greedy` and `samples` apply."""
     greedy: bool
+    """Whether they generate one greedy completion per row."""
     samples: int | None
+    """Completions per row; null if the probe does not set them."""
     rows: list[PlannedStage]
-    """The stages that run for a reading, in order, each with its rows."""
+    """Stages of an evaluation, in order."""
 
 
 class PlannedPhase(Output):
     name: str
     index: int
-    """Place among the phases as written, groups counted through."""
+    """Index among the phases as written, from 0; phases of groups are counted like others."""
     rounds: int
     """How often the groups around it repeat it."""
     steps: int | None
-    """Where they are known before the run."""
+    """Number of steps of one repeat; null if not known before the run."""
     ends: str
-    """In words: `300 steps`, `until pool.full`."""
+    """When it ends, in words: `300 steps`, `until pool.full`."""
     learn: list[str]
-    """Live teaching ports, `node.port`."""
+    """Teaching ports that are learned from, as `node.port`."""
     stages: list[str]
-    """Names, in the order in which they run."""
+    """Stages of a step in order, as `node.verb`."""
     rows: list[PlannedStage]
-    """The same stages, each with its rows."""
+    """The same stages with their row counts."""
     updates: list[str]
-    """Who trains in each learn stage, together or in which order, a sentence each."""
+    """Which nodes learn in each learn stage, together or in turns; a sentence each."""
     dead_edges: list[str]
-    """Edges that deliver nothing in this phase."""
+    """Edges that deliver nothing in this phase, because their weight is 0."""
 
 
 class PlanSummary(Output):
     phases: list[PlannedPhase]
     probes: list[PlannedProbe]
     decisions: list[Decision]
-    """What was chosen where the loop left it open."""
+    """Values that the compiler chose for settings that the loop leaves open."""
     breakdowns: list[BatchBreakdown]
-    """The batch of every learner in every phase, from prompts to updates."""
+    """How the batch of each learner is made up in each phase, where its rows are known."""
     explain: list[str]
     """The plan in words, a line each."""
 
 
 class Band(Output):
-    """What is measured is expected between these multiples of what is predicted."""
+    """Expected range of measured values, as multiples of the estimated value."""
 
     least: float
+    """Lower bound, e.g. 0.7."""
     most: float
+    """Upper bound, e.g. 1.4."""
 
 
 class PredictedTime(Output):
+    """Estimated times of a loop, and how accurate time and memory are."""
+
     phases: list[PhaseEstimate]
     main: str | None
-    """The phase whose step the estimate tells."""
+    """Phase that takes most of the run, to which the step time of the estimate belongs; null if
+    there is none."""
     total_seconds: float | None
-    """The whole run, where all steps are known."""
+    """Seconds of the whole run; null unless steps and times of all phases are known."""
     memory_band: Band
+    """Accuracy of the memory peaks."""
     time_band: Band
+    """Accuracy of the times."""
 
     @classmethod
     def of(cls, explanation: Explanation) -> Self:
@@ -121,20 +138,23 @@ class PredictedTime(Output):
 class CheckResult(Output):
     report: CheckReport
     estimate: Estimate | None
-    """None where the loop cannot be read; of a loop with errors, what is known already."""
+    """Null if the loop cannot be read or its hardware is not known. For a loop with errors, what is
+    known so far."""
     time: PredictedTime | None = None
-    """How the time of a step comes about; None where there is no estimate."""
+    """Times of the phases; null if `estimate` is."""
     budget: float | None = None
-    """Share of each GPU's memory that the loop may use; None where it cannot be read."""
+    """Share of each GPU's memory that the loop may use, 0 to 1; null if the loop cannot be read."""
     missing: str | None = None
-    """Why a run would not find its GPUs where runs go, in a sentence; None where it would."""
+    """Why a run would not find enough GPUs on this server, in a sentence; null if it would, or if
+    runs go to a Ray cluster."""
     plan: PlanSummary | None
-    """None where the loop has errors or asks for what does not run yet."""
+    """Null if the loop has errors or needs something that this version cannot run."""
     mode: ModeName | None
-    """What the loop names or, where it names none, what its graph shows; None where it cannot be
+    """Mode that the loop names, or else the one that its graph suggests; null if it cannot be
     read."""
     spec_hash: str | None = None
-    """Of what the loop means: the same as that of a run which ran the same."""
+    """Hash of the loop without layout, notes, formatting and defaults, comparable with
+    `Run.spec_hash`; null if it cannot be read."""
 
 
 class ParseText(Input):
@@ -143,28 +163,31 @@ class ParseText(Input):
 
 class ParseResult(Output):
     spec: dict[str, Any] | None
-    """The loop as data, None when the text gives none."""
+    """The loop as data; null if it is not a readable loop."""
     diagnostics: list[Diagnostic]
     layout: dict[str, Any] | None
+    """Section `layout` of the text, also if the loop cannot be read; null if there is none."""
 
 
 class Fragment(Output):
-    """A piece of a loop, in the words of the YAML."""
+    """A part of a loop, with the keys of the YAML."""
 
     nodes: dict[str, dict[str, Any]]
-    """Empty where the text holds no nodes."""
+    """Nodes by name; empty if the text contains none."""
     edges: list[str | dict[str, Any]]
+    """Edges of the text."""
     layout: dict[str, Any]
     diagnostics: list[Diagnostic]
-    """Why the text cannot be read."""
+    """Why the text cannot be read; empty if it can."""
 
 
 class PatchText(Input):
-    """The text, and either single changes or the loop as it shall be."""
+    """A text and what to change in it, as exactly one of `changes` and `spec`."""
 
     yaml: str = Field(max_length=MAX_YAML)
     changes: list[Change] | None = Field(default=None, max_length=1000)
     spec: dict[str, Any] | None = None
+    """The loop that the text shall say afterwards, as data."""
 
     @model_validator(mode="after")
     def one_is_given(self) -> Self:
@@ -175,8 +198,9 @@ class PatchText(Input):
 
 class PatchResult(Output):
     yaml: str
-    """The text with the changes; comments and number formats elsewhere are kept."""
+    """The changed text. Comments and number formats of other parts are kept."""
     spec: dict[str, Any] | None
+    """The changed loop as data; null if it is not a readable loop."""
     diagnostics: list[Diagnostic]
 
 

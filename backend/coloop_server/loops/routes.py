@@ -25,7 +25,7 @@ router = router_of("loops", "/loops")
 LoopId = Annotated[str, Path(max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
 Version = Annotated[int, Path(ge=1, lt=2**31)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
-IfMatch = Annotated[str | None, Header(max_length=100, description="the revision to replace")]
+IfMatch = Annotated[str | None, Header(max_length=100, description="revision to replace")]
 IfNoneMatch = Annotated[Literal["*"] | None, Header(description="`*` makes a new loop")]
 TOTAL = "X-Total-Count"
 YAML = "application/yaml"
@@ -40,6 +40,7 @@ def tagged(saved: Saved, response: Response) -> Saved:
 
 @router.get("", operation_id="listLoops")
 def list_loops(session: SessionOf, limit: Limit = 500) -> list[LoopSummary]:
+    """Saved loops, without their texts."""
     return [LoopSummary.model_validate(row) for row in repository.list_loops(session, limit)]
 
 
@@ -50,7 +51,7 @@ def create_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
 
 @router.post("/import", operation_id="importLoop", status_code=201)
 def import_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
-    """A new loop from a file. Never replaces one, and runs none of the code in it."""
+    """Create a loop from a file. It never replaces a loop, and runs no code of the file."""
     return create_loop(body, session, response)
 
 
@@ -60,7 +61,8 @@ def search_loops(
     q: Annotated[str, Query(min_length=1, max_length=100)],
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> list[LoopHit]:
-    """Loops and nodes by name, kind and model, that have all the words; last saved first."""
+    """Find loops by name, and nodes by name, kind and model. All words must match; the last saved
+    loops come first."""
     return search.find(session, q, limit)
 
 
@@ -78,8 +80,8 @@ def save_loop(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Loop:
-    """Save over the revision in If-Match; 409 with the present loop when that is not the last. With
-    `If-None-Match: *` the loop is made, unless there is one."""
+    """Replace the revision given in `If-Match`; 409 with the current loop if it is not the newest.
+    With `If-None-Match: *` a new loop is created with this id."""
     if if_none_match is not None:
         return tagged(service.create(session, body, loop_id), response)
     return tagged(service.save(session, loop_id, body, if_match), response)
@@ -94,10 +96,10 @@ def save_document(
     supervisor: SupervisorOf,
     response: Response,
 ) -> SavedDocument:
-    """One edit: write it into the text, check the loop, and save it over the base revision.
+    """Save one edit: change the text, check the loop, and replace the revision `base`.
 
-    409 with both versions (`theirs`, the loop as it is now, and `mine`, written and checked) when
-    the base is not the newest; 422 with the findings when the text cannot be read.
+    409 with both versions (`theirs`, the current loop, and `mine`, changed and checked) if `base`
+    is not the newest revision; 422 with the findings if the text cannot be read.
     """
     saved = document.save(session, loop_id, body, settings)
     if saved.check.plan is not None and saved.check.missing is None:
@@ -117,6 +119,7 @@ def delete_loop(loop_id: LoopId, session: SessionOf) -> None:
     responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}},
 )
 def download_loop(loop_id: LoopId, session: SessionOf) -> Response:
+    """The loop as a YAML file."""
     row = repository.get_loop(session, loop_id)
     disposition = f'attachment; filename="{service.file_name(row.name)}"'
     return Response(
@@ -132,9 +135,9 @@ def list_loop_versions(
     session: SessionOf,
     response: Response,
     limit: Limit = 200,
-    before: Annotated[int | None, Query(ge=1, lt=2**31, description="older than this one")] = None,
+    before: Annotated[int | None, Query(ge=1, lt=2**31, description="only older versions")] = None,
 ) -> list[LoopVersion]:
-    """The newest first. The header X-Total-Count says how many there are."""
+    """Versions of a loop, newest first. The header `X-Total-Count` has their number."""
     versions = service.list_versions(session, loop_id, limit=limit, before=before)
     response.headers[TOTAL] = str(repository.count_versions(session, loop_id))
     return versions
@@ -149,7 +152,7 @@ def get_loop_version(loop_id: LoopId, version: Version, session: SessionOf) -> L
 def label_loop_version(
     loop_id: LoopId, version: Version, body: VersionLabel, session: SessionOf
 ) -> LoopVersion:
-    """Call a version something; one with a label stays for good."""
+    """Set or remove the label of a version. Versions with a label are kept permanently."""
     return service.label_version(session, loop_id, version, body.label)
 
 
@@ -160,7 +163,8 @@ def compare_loop_version(
     session: SessionOf,
     to: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
 ) -> VersionDiff:
-    """Line by line, from this version to another one; to what the loop is now by default."""
+    """Differences, line by line, between this version and version `to`; by default the current text
+    of the loop."""
     return service.compare(session, loop_id, version, to)
 
 
@@ -172,5 +176,6 @@ def restore_loop_version(
     response: Response,
     if_match: IfMatch = None,
 ) -> Loop:
-    """Make this version the newest one, over the revision in If-Match."""
+    """Make the text of this version the newest one. `If-Match` names the revision that it
+    replaces."""
     return tagged(service.restore(session, loop_id, version, if_match), response)

@@ -13,71 +13,73 @@ MAX_NAME = 200
 
 class LoopText(Input):
     yaml: str = Field(max_length=MAX_YAML)
-    """The loop, as text. A draft may have errors, but it has to be readable as YAML."""
+    """The loop as text. It may be a draft with errors, but must be valid YAML."""
     name: str | None = Field(default=None, max_length=MAX_NAME)
-    """What to call it. Default: the name in the text."""
+    """Name of the saved loop; null: the name in the text."""
     edit_session: str | None = Field(default=None, max_length=64)
-    """Names the session that edits, such as a tab. Its saves are one version for a while; without
-    it each save is a version."""
+    """Id of an editing session, e.g. of a browser tab. Saves of one session within some time are
+    one version; without an id, each save is a version."""
 
 
 class LoopSummary(Output):
     id: str
     name: str
     version: int
-    """Number of the newest version. Edits of one session are one version."""
+    """Number of the newest version. Saves of one editing session are one version."""
     revision: str
-    """Names exactly this saved state; a save sends it as `If-Match`."""
+    """Identifies this saved state; send it as `If-Match` with the next save."""
     created_at: datetime
     updated_at: datetime
 
 
 class LoopHit(Output):
-    """Where a search found its words: a loop by its name, or a node of it."""
+    """A search result: a loop with a matching name, or a matching node of a loop."""
 
     loop: str
-    """The loop's id."""
+    """Id of the loop."""
     loop_name: str
     node: str | None
-    """None where the loop itself is called so."""
+    """Matching node; null if the loop's name matches."""
     kind: str | None
+    """Kind of the node; null without a node."""
     model: str | None
-    """The model of the node, as the loop names it."""
+    """Model that the node names; null if there is none."""
 
 
 class Loop(LoopSummary):
     yaml: str
     spec: dict[str, Any] | None
-    """The text as data, in the words of the YAML; a draft with errors too."""
+    """The loop as data, with the keys of the YAML, also for a draft with errors; null if the text
+    cannot be read at all."""
 
 
 class EditDocument(Input):
     base: str | None = Field(max_length=100)
-    """The revision that was edited; null makes a new loop with this id."""
+    """Revision that was edited; null: create a new loop with this id."""
     yaml: str = Field(max_length=MAX_YAML)
-    """The loop as text."""
+    """The loop as text, before the edit if `spec` is given."""
     spec: dict[str, Any] | None = None
-    """The loop as it shall be: the text is changed to say so, comments and number formats elsewhere
-    are kept. Without it the text is the loop."""
+    """The edited loop as data. `yaml` is changed to match it, and keeps comments and number formats
+    elsewhere. Null: `yaml` is saved as it is."""
     strict: bool = False
-    """Refuse a loop that is only a draft, one with fields that cannot be read, instead of saving
-    it."""
+    """Whether to refuse a draft with fields that cannot be read, instead of saving it."""
     edit_session: str | None = Field(default=None, max_length=64)
-    """As in a save of a text: edits of one session are one version for a while."""
+    """Id of an editing session, e.g. of a browser tab. Saves of one session within some time are
+    one version; without an id, each save is a version."""
 
 
 class WrittenDocument(Output):
     yaml: str
-    """The text as it was saved, or would have been."""
+    """The text as it was saved; in a conflict, as it would have been saved."""
     spec: dict[str, Any] | None
-    """The text as data; None where the request brought the data."""
+    """The text as data; null if the request had `spec`."""
     check: CheckResult
-    """The same as of `POST /check` with this text."""
+    """Result of `POST /api/check` for this text."""
 
 
 class SavedDocument(WrittenDocument):
     revision: str
-    """Base of the next edit."""
+    """Identifies the saved state; the `base` of the next edit."""
 
 
 class DocumentConflict(Output):
@@ -92,19 +94,19 @@ class LoopVersion(Output):
     revision: str
     name: str
     label: str | None
-    """What a person called it."""
+    """Label that a user gave it; null if there is none."""
     reason: Literal["created", "edited", "restored"]
     restored_from: int | None
-    """The version that was restored."""
+    """Number of the version that was restored; null for other versions."""
     runs: int
-    """Runs that were started from exactly this."""
+    """Number of runs that were started from exactly this version."""
     is_kept: bool
-    """Whether it stays for good: it has a label or a run, or was created or restored. Of the
-    others the newest stay."""
+    """Whether it is kept permanently: it has a label or runs, or was created or restored. Of the
+    other versions only the newest are kept."""
     started_at: datetime
-    """Its first edit; all edits of an edit session are one version."""
+    """Time of its first edit. All edits of one editing session are one version."""
     saved_at: datetime
-    """Its last edit."""
+    """Time of its last edit."""
 
 
 class LoopVersionText(LoopVersion):
@@ -114,15 +116,15 @@ class LoopVersionText(LoopVersion):
 
 class VersionLabel(Input):
     label: str | None = Field(max_length=MAX_NAME)
-    """What to call the version; null takes the label away."""
+    """New label; null removes it."""
 
 
 class DiffLine(Output):
     kind: Literal["same", "added", "removed", "gap"]
-    """A gap stands for lines that are the same on both sides."""
+    """`gap` stands for omitted lines that are the same in both texts."""
     text: str
 
 
 class VersionDiff(Output):
     lines: list[DiffLine]
-    """From the older text to the newer one; empty where they are the same."""
+    """From the older text to the newer one; empty if they are the same."""

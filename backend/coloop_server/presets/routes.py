@@ -25,7 +25,7 @@ PresetName = Annotated[str, Path(max_length=200)]
 
 @router.get("/names", operation_id="listPresetNames")
 def list_preset_names() -> list[str]:
-    """Names of the loops alone, which costs nothing."""
+    """Names of the loop presets; the cheapest way to list them."""
     return list(presets.loop_names())
 
 
@@ -45,7 +45,7 @@ def get_loop_preset(name: PresetName) -> LoopPresetText:
 
 @router.get("/loops/{name}/about", operation_id="aboutLoopPreset")
 def about_loop_preset(name: PresetName) -> About:
-    """What it teaches, what its nodes do, which curves to expect, what it costs."""
+    """What a preset teaches, what its nodes do, which curves to expect and what it costs."""
     try:
         return about(name)
     except PresetNotFound as error:

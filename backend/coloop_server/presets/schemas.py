@@ -16,14 +16,15 @@ class SketchEdge(Output):
     source: str
     target: str
     teaches: bool
+    """Whether any edge between the two nodes leads to a teaching port."""
 
 
 class Sketch(Output):
-    """The graph, as much of it as a thumbnail draws."""
+    """The graph of a loop for a thumbnail, without nodes that only measure."""
 
     nodes: list[SketchNode]
     edges: list[SketchEdge]
-    """One for each two nodes that are joined, and whether any edge between them teaches."""
+    """At most one between two nodes in each direction."""
 
 
 class LoopPresetEntry(Output):
@@ -31,7 +32,7 @@ class LoopPresetEntry(Output):
     title: str
     description: str
     runnable_here: bool
-    """Whether this machine can run it: the plan takes it, and the hardware is here."""
+    """Whether this version can run it and this machine has the GPUs that it needs."""
     traits: Traits
     sketch: Sketch
 
@@ -49,11 +50,13 @@ class HardwareEntry(Output):
     nodes: int
     gpus_per_node: int
     gpu: str | None
+    """Name of the GPU; null on hardware without GPUs."""
     capacity_bytes: int
-    """Memory of one GPU, or of the machine where there is none."""
+    """Memory of one GPU, or of the machine without GPUs."""
     usable_bytes: int
+    """Part of it that processes can use."""
     workers: int
-    """Worker processes on hardware without GPUs."""
+    """Number of worker processes on hardware without GPUs; otherwise 0."""
 
 
 class ModelEntry(Output):
@@ -61,5 +64,6 @@ class ModelEntry(Output):
     title: str
     description: str
     aliases: list[str]
-    """Hub ids that it stands for."""
+    """Hugging Face model ids that it stands for."""
     architecture: dict[str, Any]
+    """Fields of the model's Hugging Face config."""

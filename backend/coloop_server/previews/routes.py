@@ -77,14 +77,13 @@ PreviewOf = Annotated[Preview, Depends()]
 
 @router.post("/scores", operation_id="previewScores")
 async def preview_scores(body: AskScores, preview: PreviewOf) -> Scores:
-    """What the rewards of a learner say of rows. What is wrong with a reward is part of the
-    answer."""
+    """Scores and rewards of some rows. Errors of a reward function are part of the response."""
     return await preview.of(body, Scores)
 
 
 @router.get("/limits", operation_id="getPreviewLimits")
 def get_preview_limits() -> PreviewLimits:
-    """How long what is asked may take."""
+    """How long previews can take."""
     kinds: tuple[type[BaseModel], ...] = get_args(get_args(RowsFrom)[0])
     return PreviewLimits(
         seconds={
@@ -96,13 +95,13 @@ def get_preview_limits() -> PreviewLimits:
 
 @router.post("/rows", operation_id="previewRows")
 async def preview_rows(body: AskRows, preview: PreviewOf) -> DatasetPage:
-    """A page of a dataset, and what each column is used for."""
+    """Rows of a dataset, and what its columns are used for."""
     return await preview.of(body, DatasetPage)
 
 
 @router.post("/tokens", operation_id="previewTokens")
 async def preview_tokens(body: AskTokens, preview: PreviewOf) -> TokenizedRows:
-    """Rows as the tokens that a model reads, which of them are learned, and how long rows are."""
+    """Rows of a dataset as tokens, which of them are trained, and how long the rows are."""
     return await preview.of(body, TokenizedRows)
 
 
@@ -114,7 +113,7 @@ async def preview_overlap(body: AskOverlap, preview: PreviewOf) -> Overlap:
 
 @router.post("/ready", operation_id="preparePreviews", status_code=204)
 async def prepare_previews(queue: PreviewsOf) -> None:
-    """Load the engine for the previews that will come; answers when it is loaded."""
+    """Load what previews need. Returns when it is loaded; the next preview is then faster."""
     await queue.prepare()
 
 

@@ -19,11 +19,12 @@ Node = Annotated[str, Field(max_length=64)]
 
 
 class PastedRows(Input):
-    """Rows that come with the question."""
+    """Rows that are part of the request."""
 
     type: Literal["pasted"]
     rows: list[dict[str, JsonValue]] = Field(min_length=1, max_length=MAX_ROWS)
-    """Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings."""
+    """Columns of each row: `prompt`, `completion`, `answer`, ... Rows with the same `group` are
+    completions of one prompt."""
 
 
 class DatasetRows(Input):
@@ -32,30 +33,35 @@ class DatasetRows(Input):
     type: Literal["of_dataset"]
     node: Node
     offset: int = Field(default=0, ge=0, le=2**40)
+    """Index of the first row, from 0."""
     count: int = Field(default=64, ge=1, le=MAX_ROWS)
+    """Most rows."""
     completion: str | None = Field(default=None, max_length=200)
-    """The column that stands for what would be written; null: the first of `completion`,
-    `target`, `answer`, `chosen` that is there."""
+    """Column to take as the completion; null: the first of `completion`, `target`, `answer` and
+    `chosen` that exists."""
 
 
 class RunRows(Input):
-    """Rows that a run kept as samples."""
+    """Rows that a run recorded as samples."""
 
     type: Literal["of_run"]
     run: str = Field(max_length=128)
+    """Id of the run."""
     step: int | None = Field(default=None, ge=0)
-    """Null: the newest."""
+    """Step of the rows; null: the newest steps."""
     count: int = Field(default=64, ge=1, le=MAX_ROWS)
+    """Most rows."""
 
 
 class RolledOutRows(Input):
-    """Rows that the loop's model writes now."""
+    """Rows that the loop's models generate for the preview. Works for small models only."""
 
     type: Literal["rolled_out"]
     count: int = Field(default=16, ge=1, le=64)
-    """At most so many completions."""
+    """Number of completions to generate, rounded down to whole prompts; at least one prompt."""
     run: str | None = Field(default=None, max_length=128)
-    """A run whose last checkpoint the weights are taken from; null: as the loop begins."""
+    """Id of a run whose last checkpoint has the weights to use; null: the loop's initial
+    weights."""
 
 
 RowsFrom = Annotated[
@@ -64,44 +70,53 @@ RowsFrom = Annotated[
 
 
 class AskScores(Input):
-    """The rewards of one learner on rows, by the functions that a run uses."""
+    """Asks for the rewards of one learner on some rows, computed as in a run."""
 
     what: Literal["scores"] = "scores"
     yaml: Loop
-    """The loop as it stands; nothing of it is saved."""
+    """The loop as text. It is not saved."""
     learner: Node
-    """The node whose `rewards` are asked."""
+    """Node with the input `rewards` to evaluate."""
     rows: RowsFrom
 
 
 class PreviewLimits(Output):
-    """When a preview is stopped that does not end by itself."""
+    """Time limits of previews."""
 
     seconds: dict[str, float]
-    """Of scores, by the `type` of the rows."""
+    """Most seconds that a preview of scores can take, by the `type` of its rows."""
 
 
 class RowProblem(Output):
+    """Why one row has no score."""
+
     row: int
+    """Index of the row in `Scores.rows`."""
     message: str
     line: int | None
-    """Of the user's code."""
+    """Line in the user's code, from 1; null if not known."""
 
 
 class SourceScores(Output):
-    """What one source says of the rows."""
+    """Scores of one edge to the learner's input `rewards`."""
 
     edge: str
     node: str
+    """Node that gives the scores."""
     weight: float
+    """Weight of the edge."""
     scores: list[Any]
-    """A number a row; null: nothing, or no score; numbers at positions as an object."""
+    """One entry per row: a number, an object with numbers by position, or null if there is no
+    score."""
     failures: list[RowProblem]
     error: str | None
-    """Why there are no scores at all."""
+    """Why there is no score for any row; otherwise null."""
     line: int | None
+    """Line in the user's code with the error, from 1; null if not known."""
     printed: str
+    """What the user's code printed."""
     seconds: float
+    """Time that it took, in seconds."""
 
 
 class ScoredRow(Output):
@@ -109,21 +124,23 @@ class ScoredRow(Output):
     prompt: Any
     completion: Any
     target: Any
+    """Column `target`, or else `answer`; null if there is neither."""
     columns: dict[str, Any]
-    """The others that a reward sees."""
+    """Further columns that a reward can use."""
 
 
 class Scores(Output):
     rows: list[ScoredRow]
     sources: list[SourceScores]
     totals: list[float | None]
-    """What the learner is paid: the sources with their weights, before baselines."""
+    """Reward of each row: the weighted sum or other combination of its scores, before baselines;
+    null if there is none."""
     combine: str
-    """`credit.combine` of the learner."""
+    """Setting `credit.combine` of the learner."""
     missing: str
-    """`credit.missing` of the learner."""
+    """Setting `credit.missing` of the learner."""
     note: str | None
-    """What is different from a run, in words."""
+    """How the preview differs from a run, in words; null if it does not."""
     seconds: float
 
 
@@ -131,139 +148,168 @@ class Scores(Output):
 
 
 class AskRows(Input):
-    """Rows of a dataset node, as the loop sees them."""
+    """Asks for rows of a dataset node, with the columns that the loop uses."""
 
     what: Literal["rows"] = "rows"
     yaml: Loop
     node: Node
     offset: int = Field(default=0, ge=0, le=2**40)
+    """Index of the first row, from 0."""
     count: int = Field(default=20, ge=1, le=MAX_SHOWN)
 
 
 class ColumnUse(Output):
-    """Who reads a column, and as what."""
+    """A node that uses a column."""
 
     node: str
     reads: str
+    """What it uses the column for, in words."""
 
 
 class ColumnFound(Output):
+    """A column of a dataset, and the nodes that use it."""
+
     name: str
-    """In the loop."""
+    """Name of the column in the loop."""
     source: str
-    """In the source."""
+    """Name of the column in the data source."""
     is_mapped: bool
+    """Whether `columns` of the dataset node maps it."""
     type: str
+    """`text`, `number`, `yes or no`, `chat`, `list`, `object`, or `empty` if no row shown has a
+    value."""
     used: list[ColumnUse]
 
 
 class DatasetPage(Output):
     total: int
-    """Rows of the source."""
+    """Number of rows in the data source."""
     columns: list[ColumnFound]
     rows: list[dict[str, Any]]
     unread: list[str]
-    """Columns that the loop reads and the rows lack."""
+    """Columns that nodes of the loop use and the rows do not have."""
 
 
 class AskTokens(Input):
-    """Rows of a dataset node as token ids of the model that reads them."""
+    """Asks for rows of a dataset node as tokens of a model that reads them."""
 
     what: Literal["tokens"] = "tokens"
     yaml: Loop
     node: Node
     reader: str | None = Field(default=None, max_length=200)
-    """`node.port`; null: the first one that it reaches."""
+    """Input of the model, as `node.port`; null: the first one that the rows reach."""
     offset: int = Field(default=0, ge=0, le=2**40)
     count: int = Field(default=4, ge=1, le=20)
     measure: int = Field(default=1000, ge=0, le=MAX_MEASURED)
-    """Rows, from the first, of which the lengths are counted."""
+    """Number of rows, from the first, whose lengths are counted."""
 
 
 class Token(Output):
     id: int
     text: str
     is_learned: bool
+    """Whether the model is trained on it."""
 
 
 class TokenText(Output):
-    """One text of a row."""
+    """One text of a row, as tokens."""
 
     row: str
+    """Id of the row."""
     side: str
-    """`whole`, or of a pair `chosen` and `rejected`."""
+    """`chosen` or `rejected` for a pair, otherwise `whole`."""
     tokens: list[Token]
+    """The first tokens of the text."""
     count: int
-    """Of all tokens, those that are not shown included."""
+    """Number of all tokens, also of those that are not in `tokens`."""
     learned: int
+    """Number of tokens that the model is trained on."""
     problem: str | None
+    """Why the row cannot be encoded; otherwise null."""
 
 
 class Lengths(Output):
-    """How long the rows are."""
+    """How many tokens the rows have."""
 
     measured: int
+    """Number of rows that were counted."""
     longest: int
+    """Tokens of the longest row."""
     mean: float
     bins: list[int]
-    """Rows in each bin."""
+    """Histogram: the number of rows in each bin."""
     width: int
-    """Tokens of a bin."""
+    """Width of a bin, in tokens."""
     limit: int | None
-    """Most tokens that there is room for."""
+    """Most tokens that a row can have; null if the model has no limit."""
     limit_from: str
-    """Where that comes from, in words."""
+    """Where the limit comes from, in words."""
     over: int
-    """Rows that are longer."""
+    """Number of rows that are longer than `limit`."""
     over_does: str
-    """What becomes of them."""
+    """What a run does with longer rows, in words."""
 
 
 class TokenizedRows(Output):
     readers: list[str]
-    """`node.port` of the models that the rows reach."""
+    """Inputs of models that the rows reach, as `node.port`."""
     reader: str
+    """The input that was used."""
     texts: list[TokenText]
     lengths: Lengths | None
+    """Null if no row could be counted."""
     vocabulary: int
-    """Tokens that the model knows."""
+    """Number of tokens that the tokenizer knows."""
 
 
 class AskOverlap(Input):
-    """Rows that two datasets share, and those that one has twice."""
+    """Asks for rows that two datasets share, and rows that one of them has twice."""
 
     what: Literal["overlap"] = "overlap"
     yaml: Loop
     train: Node
+    """Dataset node with the training rows."""
     test: Node
+    """Dataset node with the test rows."""
     columns: list[str] = Field(default=[], max_length=20)
-    """Whose texts are compared; none: `prompt`, else what is learned."""
+    """Columns to compare. Empty: the first of `prompt`, `target`, `chosen`, `text` and `question`
+    that both have, else any column that both have."""
 
 
 class OverlapPair(Output):
+    """A test row with an equal or nearly equal training row."""
+
     train: int
-    """Place of the row in its dataset."""
+    """Index of the training row, from 0."""
     test: int
+    """Index of the test row, from 0."""
     similarity: float
-    """1 is equal but for case and blanks."""
+    """Share of common word sequences; 1: equal apart from case and whitespace."""
     text: str
+    """Start of the training row's text."""
     other: str
+    """Start of the test row's text."""
 
 
 class Overlap(Output):
     columns: list[str]
+    """Columns that were compared."""
     train_rows: int
+    """Number of training rows that were read."""
     test_rows: int
+    """Number of test rows that were read."""
     read_all: bool
-    """Whether every row was read."""
+    """Whether all rows of both datasets were read."""
     train_twice: int
-    """Rows that stand in it before."""
+    """Number of training rows that are equal to an earlier one."""
     test_twice: int
+    """Number of test rows that are equal to an earlier one."""
     leaked: int
-    """Test rows that are among the training rows."""
+    """Number of test rows that are equal to a training row."""
     near: int
-    """Further test rows that are nearly the same as a training row."""
+    """Number of further test rows that are nearly equal to a training row."""
     pairs: list[OverlapPair]
+    """Some of these test rows, equal ones first."""
 
 
 Asked = Annotated[AskScores | AskRows | AskTokens | AskOverlap, Field(discriminator="what")]

@@ -228,7 +228,7 @@ NEVER = datetime.fromisoformat("9999-01-01T00:00:00+00:00")
 
 
 class Sort(StrEnum):
-    """What a list of runs is sorted by."""
+    """Order of a list of runs: `name` and `state` ascending, the others descending."""
 
     CREATED = "created"
     ENDED = "ended"

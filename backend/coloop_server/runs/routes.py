@@ -50,7 +50,7 @@ from coloop_server.session.visitors import chosen_protocol, is_signed_in
 router = router_of("runs", "/runs")
 
 RunId = Annotated[str, PathParameter(max_length=128)]
-After = Annotated[int, Query(ge=0, description="`seq` of the last event that is known already")]
+After = Annotated[int, Query(ge=0, description="only events after this `seq`")]
 MAX_SEQ = 2**53
 TOTAL = "X-Total-Count"
 NEXT = "X-Next-Cursor"
@@ -60,11 +60,11 @@ RUNS = TypeAdapter(list[Run])
 
 Metrics = Annotated[
     Sequence[Annotated[str, Query(max_length=400)]],
-    Query(max_length=64, description="`node.metric`, or a metric of every node"),
+    Query(max_length=64, description="`node.metric`, or a metric of all nodes"),
 ]
 First = Annotated[int, Query(alias="from", ge=0, lt=2**31, description="first step")]
 Last = Annotated[int, Query(alias="to", ge=0, lt=2**31, description="last step")]
-BucketCount = Annotated[int, Query(ge=2, le=2000, description="points of a curve, at most")]
+BucketCount = Annotated[int, Query(ge=2, le=2000, description="most points per curve")]
 SCAN_PATIENCE_SECONDS = 1.0
 """How long a list waits for new run folders; later ones appear in the next list."""
 
@@ -79,7 +79,7 @@ WatchOf = Annotated[Watch, Depends(watch_of)]
 
 @router.post("", operation_id="createRun", status_code=201)
 def create_run(body: NewRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
-    """Queue a run; the supervisor starts it as soon as a place is free."""
+    """Queue a run. It starts as soon as the server has room for it."""
     return service.create(supervisor, settings, body)
 
 
@@ -88,9 +88,9 @@ def list_runs(
     session: SessionOf,
     supervisor: SupervisorOf,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    offset: Annotated[int, Query(ge=0, lt=2**31, description="runs to pass over")] = 0,
+    offset: Annotated[int, Query(ge=0, lt=2**31, description="number of runs to skip")] = 0,
     cursor: Annotated[
-        str | None, Query(max_length=1000, description="X-Next-Cursor of the page before")
+        str | None, Query(max_length=1000, description="`X-Next-Cursor` of the last page")
     ] = None,
     sort: Sort = Sort.CREATED,
     state: RunStateName | None = None,
@@ -98,11 +98,11 @@ def list_runs(
     tag: Annotated[str | None, Query(max_length=40)] = None,
     search: Annotated[
         str | None,
-        Query(max_length=200, description="words in the name, the id, the state or a tag"),
+        Query(max_length=200, description="words in name, id, state or tags"),
     ] = None,
 ) -> Response:
-    """The newest first, if nothing else is asked for. The header X-Total-Count says how many there
-    are in all, X-Next-Cursor where the next page begins."""
+    """Runs, newest first by default. The header `X-Total-Count` has their number, `X-Next-Cursor`
+    the `cursor` of the next page."""
     supervisor.scanner.wait_for_new(SCAN_PATIENCE_SECONDS)
     wanted = Filter(state=state, loop_id=loop_id, tag=tag, search=search)
     page = list_page(session, wanted, limit=limit, offset=offset, sort=sort, cursor=cursor)
@@ -113,7 +113,7 @@ def list_runs(
 
 @router.get("/tags", operation_id="listRunTags")
 def list_run_tags(session: SessionOf) -> list[str]:
-    """Every tag that a run has."""
+    """All tags of runs."""
     return list_tags(session)
 
 
@@ -126,7 +126,7 @@ def list_run_series(
     last: Last = LAST_STEP,
     buckets: BucketCount = 400,
 ) -> Response:
-    """Curves of several runs in buckets of one width, so that they lie over one another."""
+    """Curves of several runs in buckets of the same width, so that they can be compared."""
     watches = {run_id: supervisor.open(run_id) for run_id in dict.fromkeys(runs)}
     curves = curves_of(watches, metrics, first=first, last=last, buckets=buckets)
     return Response(curves.model_dump_json(), media_type="application/json")
@@ -139,18 +139,19 @@ def get_run(run_id: RunId, session: SessionOf) -> Run:
 
 @router.patch("/{run_id}", operation_id="changeRun")
 def change_run(run_id: RunId, body: ChangeRun, session: SessionOf) -> Run:
-    """Name, tags, and the priority of a queued run."""
+    """Change the name and tags of a run, or the priority of a queued run."""
     return service.show(session, service.change(session, run_id, body))
 
 
 @router.post("/{run_id}/move", operation_id="moveRun")
 def move_run(run_id: RunId, body: MoveRun, session: SessionOf) -> Run:
-    """Put a queued run before another one, or behind all others."""
+    """Move a queued run before another one, or to the end of the queue."""
     return service.show(session, service.move(session, run_id, body.before))
 
 
 @router.post("/{run_id}/alerts/acknowledge", operation_id="acknowledgeRunAlert")
 def acknowledge_run_alert(run_id: RunId, body: AcknowledgeAlert, session: SessionOf) -> Run:
+    """Mark an alert as seen."""
     return service.show(session, service.acknowledge(session, run_id, body.seq))
 
 
@@ -158,18 +159,20 @@ def acknowledge_run_alert(run_id: RunId, body: AcknowledgeAlert, session: Sessio
 def compare_run(
     run_id: RunId,
     session: SessionOf,
-    run: Annotated[str | None, Query(max_length=128, description="another run")] = None,
-    loop: Annotated[str | None, Query(max_length=64, description="a saved loop")] = None,
-    version: Annotated[int | None, Query(ge=1, lt=2**31, description="of that loop")] = None,
+    run: Annotated[str | None, Query(max_length=128, description="id of another run")] = None,
+    loop: Annotated[str | None, Query(max_length=64, description="id of a saved loop")] = None,
+    version: Annotated[
+        int | None, Query(ge=1, lt=2**31, description="version of that loop")
+    ] = None,
 ) -> SpecChanges:
-    """What differs from the loop of this run to that of another run, or to a saved loop."""
+    """Differences from the loop of this run to that of another run, or to a saved loop."""
     changes = service.compare_with(session, run_id, run=run, loop=loop, version=version)
     return SpecChanges(changes=changes)
 
 
 @router.post("/{run_id}/changes", operation_id="compareRunValues")
 def compare_run_values(run_id: RunId, body: CompareValues, session: SessionOf) -> SpecChanges:
-    """What differs from the loop of this run to the same with other values, as a fork has them."""
+    """Differences from the loop of this run to the same loop with new values."""
     return SpecChanges(changes=service.compare_values(session, run_id, body.set))
 
 
@@ -182,14 +185,15 @@ def get_run_series(
     last: Last = LAST_STEP,
     buckets: BucketCount = 400,
 ) -> Response:
-    """Curves in buckets: what every event up to `seq` says, and nothing later."""
+    """Curves of a run in buckets. They contain all events up to `seq` of the response."""
     curves = curves_of({run_id: watch}, metrics, first=first, last=last, buckets=buckets)
     return Response(curves.runs[0].model_dump_json(), media_type="application/json")
 
 
 @router.get("/{run_id}/marks", operation_id="listRunMarks", response_model=RunMarks)
 def list_run_marks(watch: WatchOf) -> Response:
-    """What a page shows of a run besides its curves, without the history in between."""
+    """The latest states, phases, checkpoints, edits, alerts and diagnostics: what a page shows
+    besides curves."""
     seq = watch.log.last_seq
     texts = watch.log.read_places([(event.start, event.size) for event in watch.rare.upto(seq)])
     body = f'{{"events":[{",".join(texts)}],"seq":{seq}}}'
@@ -200,7 +204,7 @@ def list_run_marks(watch: WatchOf) -> Response:
 def delete_run(
     run_id: RunId, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
 ) -> None:
-    """Remove an ended run with its folder; 409 while it goes on."""
+    """Delete an ended run and its folder; 409 if it has not ended."""
     service.delete(session, settings, supervisor, run_id)
 
 
@@ -211,6 +215,7 @@ def stop_run(
     supervisor: SupervisorOf,
     body: StopRun | None = None,
 ) -> Run:
+    """Ask a run to write a checkpoint and stop. A queued run leaves the queue."""
     supervisor.wake_after(session)
     row = service.stop(session, run_id)
     supervisor.ask_stop(run_id, at_once=body is not None and body.force)
@@ -225,6 +230,7 @@ def resume_run(
     supervisor: SupervisorOf,
     body: ResumeRun | None = None,
 ) -> Run:
+    """Queue an ended run for another attempt from its last checkpoint."""
     supervisor.wake_after(session)
     given = body or ResumeRun()
     row = service.resume(session, settings, run_id, force=given.force, trust=given.trust)
@@ -238,6 +244,7 @@ def fork_run(
     supervisor: SupervisorOf,
     body: ForkRun | None = None,
 ) -> Run:
+    """Queue a new run that starts from a checkpoint of this one."""
     return service.fork(supervisor, settings, run_id, body or ForkRun())
 
 
@@ -249,6 +256,7 @@ def edit_run(
     settings: SettingsOf,
     supervisor: SupervisorOf,
 ) -> Run:
+    """Change settings of a run in progress."""
     return service.show(session, service.edit(session, settings, supervisor, run_id, body))
 
 
@@ -261,10 +269,10 @@ def list_run_events(
         int | None, Query(ge=0, lt=2**31, description="begin with the first event of this step")
     ] = None,
     before: Annotated[
-        int | None, Query(ge=1, description="the events just before this `seq`")
+        int | None, Query(ge=1, description="the last events before this `seq`")
     ] = None,
 ) -> Response:
-    """Events as they stand in the file; they are not read into models and written out again."""
+    """Events of a run, in order."""
     log = watch.log
     if before is not None:
         end = min(before - 1, log.last_seq)
@@ -282,10 +290,10 @@ def list_run_events(
 @router.get("/{run_id}/gauges", operation_id="listRunGauges", response_model=RunGauges)
 def list_run_gauges(
     watch: WatchOf,
-    seq: Annotated[int, Query(ge=0, description="`seq` of the event at which the run is shown")],
+    seq: Annotated[int, Query(ge=0, description="`seq` of the event to begin at")],
     limit: Annotated[int, Query(ge=1, le=32)] = 16,
 ) -> Response:
-    """How the run stood at one of its events, and at the end of the steps after it."""
+    """Gauges of a run at one of its events, and at the end of the steps after it."""
     last = watch.log.last_seq
     lines = read_gauges(watch.folder.gauge_lines, seq, limit)
     texts, has_more = lines or GaugeLines([], has_more=False)
@@ -301,7 +309,7 @@ def list_run_samples(
     node: Annotated[str | None, Query(max_length=64)] = None,
     limit: Annotated[int, Query(ge=1, le=2000)] = 200,
 ) -> Samples:
-    """Rows of the newest steps, or of one; only the steps that are given are read."""
+    """Sample rows of one step, or of the newest steps."""
     reader = SampleReader(watch.folder, watch.log, watch.samples)
     return Samples(
         rows=reader.read(step=step, node=node, limit=limit), steps=watch.samples.all_steps()
@@ -310,7 +318,7 @@ def list_run_samples(
 
 @router.get("/{run_id}/samples/steps", operation_id="listRunSampleSteps")
 def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
-    """The steps that samples were kept of; reads none of them."""
+    """Steps with recorded samples."""
     return SampleSteps(steps=watch.samples.all_steps())
 
 
@@ -318,21 +326,22 @@ def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
 def list_run_sample_tokens(
     watch: WatchOf,
     step: Annotated[int, Query(ge=0)],
-    row: Annotated[str | None, Query(max_length=400, description="the id of one row")] = None,
+    row: Annotated[str | None, Query(max_length=400, description="id of one row")] = None,
 ) -> TokensOfSamples:
-    """What the loss saw of each token of a few rows of a step."""
+    """Tokens of recorded rows of a step, as the loss saw them."""
     reader = SampleReader(watch.folder, watch.log, watch.samples)
     return TokensOfSamples(step=step, rows=reader.tokens_of(step, row))
 
 
 @router.get("/{run_id}/checkpoints", operation_id="listRunCheckpoints")
 def list_run_checkpoints(watch: WatchOf) -> RunCheckpoints:
-    """Steps from which the run can go on, or another one begin."""
+    """Checkpoints from which the run can be resumed or forked."""
     return RunCheckpoints(steps=sorted(forking.whole_checkpoints(watch.folder.path)))
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")
 def get_run_report(watch: WatchOf) -> RunReport:
+    """Estimated and measured times of a run; 404 before the run has ended."""
     report = watch.folder.report()
     if not isinstance(report, dict):
         raise NotFound("run.no_report", "the run has no report; it is written when a run ends")
@@ -341,6 +350,7 @@ def get_run_report(watch: WatchOf) -> RunReport:
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")
 def get_run_spec(run_id: RunId, session: SessionOf) -> RunSpec:
+    """The loop that the run was started with."""
     yaml = service.text_of(session, run_id)
     return RunSpec(yaml=yaml, spec=language.document(yaml))
 

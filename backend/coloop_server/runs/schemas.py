@@ -32,44 +32,47 @@ Tag = Annotated[
 
 class ResumeRun(Input):
     force: bool = False
-    """Start although the estimate is over the memory budget."""
+    """Start even if the estimate exceeds the memory budget."""
     trust: bool = False
-    """Run the Python that a model's folder brings, where this server allows it at all."""
+    """Run Python code from a model's folder, if this server allows it."""
 
 
 class NewRun(ResumeRun):
     yaml: str = Field(max_length=MAX_YAML)
-    """The loop, as text."""
+    """The loop as text."""
     loop_id: str | None = Field(default=None, max_length=64)
-    """The saved loop that this is a version of."""
+    """Id of the saved loop that `yaml` is a version of."""
     name: str | None = Field(default=None, max_length=200)
-    """What to call the run. Default: the loop's name."""
+    """Name of the run; null: the name of the loop."""
     tags: list[Tag] = Field(default=[], max_length=20)
     priority: int = Field(default=0, ge=-100, le=100)
-    """Of queued runs the greatest starts first."""
+    """Queued runs with a higher priority start first."""
     set: dict[str, JsonValue] = {}
-    """Fields to override for this run, path to value."""
+    """Settings to override for this run: new values by path, e.g. `schedule.steps`."""
     seed: int | None = Field(default=None, ge=0)
-    """The seed of this run in place of the loop's own."""
+    """Overrides `run.seed` of the loop; null: keep it."""
     resume: str | None = Field(default=None, max_length=128)
-    """A run whose last checkpoint this new run starts from."""
+    """Id of a run from whose last checkpoint this run starts."""
     in_one_process: bool = False
-    """Run it in one process on the server's machine, without Ray."""
+    """Run it in a single process on the server's machine, without Ray."""
 
 
 class ForkRun(ResumeRun):
     yaml: str | None = Field(default=None, max_length=MAX_YAML)
-    """The loop of the new run. Default: the loop of the run that it is forked from."""
+    """Loop of the new run as text; null: the loop of the run that is forked."""
     name: str | None = Field(default=None, max_length=200)
+    """Name of the new run; null: the name of the run that is forked, with `(fork)`."""
     set: dict[str, JsonValue] = {}
+    """Settings to override: new values by path, e.g. `schedule.steps`."""
     step: int | None = Field(default=None, ge=0)
-    """The checkpoint to start from. Default: the last one."""
+    """Step of the checkpoint to start from; null: the last one."""
 
 
 class CompareValues(Input):
-    """Values by path, as a new run from this one would have them."""
+    """New values of settings, as a fork of the run would have them."""
 
     set: dict[str, JsonValue] = Field(max_length=1000)
+    """New values by path, e.g. `schedule.steps`."""
 
 
 class StopRun(Input):
@@ -79,50 +82,54 @@ class StopRun(Input):
 
 class EditRun(Input):
     changes: dict[str, JsonValue] = Field(min_length=1)
-    """Hot fields to change, path to value."""
+    """New values by path; only settings that can be changed during a run."""
     by: str = Field(default="user", max_length=100)
+    """Who changes them, as the run's events will say."""
 
 
 class ChangeRun(Input):
-    """What is left out stays as it is."""
+    """Properties to change. Those left out or null stay as they are."""
 
     name: str | None = Field(default=None, min_length=1, max_length=200)
     tags: list[Tag] | None = Field(default=None, max_length=20)
     priority: int | None = Field(default=None, ge=-100, le=100)
-    """Of queued runs the greatest starts first."""
+    """Queued runs with a higher priority start first. Can only be changed while the run is
+    queued."""
 
 
 class MoveRun(Input):
     before: str | None = Field(max_length=128)
-    """The queued run that it is to start before; null: after all others."""
+    """Id of the queued run to start before; null: after all others."""
 
 
 class AcknowledgeAlert(Input):
     seq: int = Field(ge=1)
-    """Of the alert, as the run has it."""
+    """`seq` of the alert."""
 
 
 class RunAlert(Output):
-    """Something that a person should look at; of each code, node and metric the newest."""
+    """The latest alert with this code, node and metric."""
 
     code: str
     node: str | None
     metric: str | None
-    """The metric of the node that shows it."""
+    """Metric of the node that shows the problem; null if it was found otherwise."""
     state: Literal["raised", "told_again", "cleared"]
+    """`raised`, `told_again` if it was reported again since, or `cleared` if it no longer holds."""
     level: Literal["warning", "error"]
     message: str
     hint: str | None
-    """What to do next."""
+    """What to do next; null if there is no advice."""
     step: int | None
     seq: int
-    """The event that raised it."""
+    """`seq` of the event that raised it."""
     raised_at: str | None
     told: int
-    """How often, since it was raised."""
+    """How often it was reported since it was raised, from 1."""
     cleared_at: str | None
+    """When it ceased to hold; null while it holds."""
     acknowledged_at: str | None
-    """When a user took note of it."""
+    """When a user acknowledged it; null if nobody has."""
 
 
 class Run(Output):
@@ -131,35 +138,42 @@ class Run(Output):
     state: RunStateName
     tags: list[str]
     priority: int
-    """Of queued runs the greatest starts first."""
+    """Queued runs with a higher priority start first."""
     place: int | None = None
-    """1 for the queued run that starts next; null for runs that are not queued."""
+    """Place in the queue, 1 for the run that starts next; null if it is not queued."""
     loop_id: str | None
+    """Id of the saved loop that it was started from; null if there is none."""
     loop_version: int | None
-    """The version of that loop which was run, where it is one."""
+    """Version of that loop with exactly the text that was run; null if there is none."""
     parent_id: str | None
-    """The run whose checkpoint this one started from."""
+    """Id of the run from whose checkpoint it started; null if there is none."""
     spec_hash: str | None
+    """Hash of the loop without layout, notes, formatting and defaults: equal for loops that run the
+    same."""
     launcher: str | None
-    """`process` or `ray_job`; null for a run that the server did not start."""
+    """`process` or `ray_job`; null if it has not started, or was not started by this server."""
     folder: str
+    """Path of the run folder on the server."""
     attempt: int
     """1, and one more with each resume."""
     step: int | None
     steps_total: int | None
+    """Number of steps of the whole run; null if not known."""
     last_seq: int | None
-    """`seq` of the newest event."""
+    """`seq` of the newest event; null if there is none."""
     metrics: dict[str, float | None]
-    """The latest value of each metric, as `node.metric`."""
+    """Latest value of each metric, by `node.metric`."""
     alerts: list[RunAlert]
-    """The last told of at the end."""
+    """Alerts, the most recently reported last."""
     message: str | None
+    """Message of the latest change of state; null if there is none."""
     error: RunError | None
+    """Why it failed; null if it has not."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
     heartbeat_at: datetime | None
-    """The newest sign of life: the time of the last event or gauges."""
+    """Time of the newest event or gauges."""
 
 
 class RunEvents(Output):
@@ -167,81 +181,88 @@ class RunEvents(Output):
     last_seq: int
     """`seq` of the newest event of the run."""
     has_more: bool
-    """Whether there are events after the last one given here."""
+    """Whether there are events after the last one of `events`."""
 
 
 class RunGauges(Output):
     gauges: list[StepGauges]
-    """In order: those that held at the event that was asked for, then the following ones. Where no
-    step had ended by then, the first ones of the run."""
+    """In order: the gauges at the requested event, and those after it. If no step had ended by
+    then, the first ones of the run."""
     last_seq: int
     """`seq` of the newest event of the run."""
     has_more: bool
-    """Whether there are gauges after the last ones given here."""
+    """Whether there are gauges after the last ones of `gauges`."""
     is_recorded: bool
-    """False for a run of a version that kept no gauges."""
+    """Whether the run recorded gauges; runs of older versions did not."""
 
 
 class RunMarks(Output):
     events: list[RunEvent]
-    """The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order."""
+    """The newest 4,000 events on states, phases, checkpoints, edits, alerts and diagnostics, in
+    order."""
     seq: int
-    """No event after this one is counted in."""
+    """`seq` of the newest event that was taken into account."""
 
 
 class CurveOutline(Output):
-    """What is known of a curve without its points."""
+    """Facts of a curve, without its points."""
 
     node: str
-    """`run` for metrics of no node."""
+    """`run` for metrics of the whole run."""
     metric: str
     points: int
+    """Number of points."""
     first_step: int
     last_step: int
     last: float | None
+    """Value of the last point; null if it is not finite."""
 
 
 class RunSeries(Output):
-    """A curve in buckets; lists of the same length. The first and the last point of what was asked
-    for are buckets of their own."""
+    """A curve in buckets of steps; each list has one entry per bucket. The first and the last point
+    of the requested range have a bucket of their own."""
 
     node: str
+    """`run` for metrics of the whole run."""
     metric: str
     step: list[int]
-    """The last step of each bucket that has a value."""
+    """Last step with a value in the bucket."""
     count: list[int]
-    """Values that are numbers; where there is none the next four are null."""
+    """Number of finite values in the bucket; if 0, `min`, `max`, `mean` and `last` are null."""
     min: list[float | None]
     max: list[float | None]
     mean: list[float | None]
     last: list[float | None]
+    """Last finite value of the bucket."""
     seconds: list[float | None]
-    """At work since the start, up to `step`; breaks between attempts do not count."""
+    """Running time of the run up to `step`, in seconds, without breaks between attempts."""
     tokens: list[float | None]
-    """Learned from up to `step`."""
+    """Number of tokens learned from up to `step`."""
 
 
 class RunCurves(Output):
     run: str
+    """Id of the run."""
     seq: int
-    """Every event up to this one is counted in, and none after it: a stream `after` it goes on
-    without a gap."""
+    """The curves contain all events up to this `seq` and none after it. A stream with it as `after`
+    continues without a gap."""
     attempt: int
     first_step: int | None
     last_step: int | None
     width: int
-    """Steps in a bucket, a power of two; 1: every point."""
+    """Steps per bucket, a power of two; 1: every point is in `series`."""
     stages: dict[str, float]
-    """Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only."""
+    """Seconds that each stage ran, by its name. Stages that ran for an evaluation count in its
+    `evaluate` stage only."""
     curves: list[CurveOutline]
-    """All that the run has."""
+    """All curves of the run."""
     series: list[RunSeries]
-    """Those that were asked for."""
+    """The requested curves."""
 
 
 class CurvesOfRuns(Output):
     width: int
-    """Steps in a bucket, the same for all."""
+    """Steps per bucket, the same for all runs."""
     runs: list[RunCurves]
 
 
@@ -250,14 +271,17 @@ class SpecChange(Output):
 
     path: str
     words: str
-    """All of it in one line."""
+    """The whole change in one line of text."""
     where: str
-    """What it is of."""
+    """What is changed, in words, e.g. `actor · rollout.top_p`."""
     before: str
+    """Old value as text."""
     after: str
+    """New value as text."""
     old: JsonValue
-    """Null where it is left to its default, or not there."""
+    """Old value; null if it was the default, or not there."""
     new: JsonValue
+    """New value; null if it is the default, or not there any more."""
 
 
 class SpecChanges(Output):
@@ -278,37 +302,37 @@ Numbers = Annotated[dict[str, Number], BeforeValidator(_object_or_empty)]
 
 
 class SampleRow(Output):
-    """What a model wrote and what it was worth, and whatever else the run gave the row."""
+    """A text that a model generated, with its scores. There may be further fields."""
 
     model_config = ConfigDict(extra="allow", from_attributes=False)
 
     seq: int
-    """The event that told of it."""
+    """`seq` of the event with the sample."""
     step: int | None = None
     node: str | None = None
-    """Who wrote it."""
+    """Node that generated it."""
     id: JsonValue = None
     prompt: JsonValue = None
-    """A text, or a chat as a list of turns."""
+    """A text, or a chat as a list of messages."""
     completion: JsonValue = None
     reward: Number = None
     advantage: Number = None
     scores: Numbers = {}
-    """By scorer."""
+    """Scores by scorer."""
     group: JsonValue = None
-    """Rows of one prompt have the same."""
+    """Rows with the same group are completions of one prompt."""
     parents: JsonValue = None
-    """Ids of rows of this step that it answers to, the nearest first: a critique names what it
-    judges."""
+    """Ids of the rows of this step that it is based on, nearest first, e.g. the answer that a
+    critique judges."""
     has_tokens: bool = False
-    """Whether what the loss saw of its tokens is kept."""
+    """Whether its tokens were recorded as the loss saw them."""
 
 
 class Samples(Output):
     rows: list[SampleRow]
     """Newest step first."""
     steps: list[int]
-    """All steps that samples were kept of."""
+    """All steps with recorded samples, in order."""
 
 
 Bits = Annotated[list[bool], BeforeValidator(lambda value: value if _is_list(value) else [])]
@@ -322,39 +346,41 @@ def _is_list(value: object) -> bool:
 
 
 class SampleTokens(Output):
-    """What the loss saw of each token of one row's completion; every list has an entry a token, or
-    is empty where the loss has no such number."""
+    """The tokens of one completion as the loss saw them. Each list has one entry per token, or is
+    empty if the loss has no such value."""
 
     model_config = ConfigDict(extra="ignore", from_attributes=False)
 
     id: JsonValue
     node: str | None = None
-    """Who wrote it."""
+    """Node that generated the row."""
     by: str | None = None
-    """Who learned from it."""
+    """Node that learned from the row."""
     port: str | None = None
+    """Teaching port at which it learned."""
     algorithm: str | None = None
     ids: list[int] = []
+    """Ids in the model's vocabulary."""
     pieces: list[str] = []
-    """The text of each token; together they are the completion, with its marks."""
+    """Text of each token, special tokens included."""
     mask: Bits = []
-    """Whether the token is trained; what others said is not."""
+    """Whether the token is trained; tokens of tool results are not."""
     log_prob: NumberList = []
     advantage: NumberList = []
     log_ratio: NumberList = []
-    """New policy to old."""
+    """Log-probability under the new policy minus that under the old one."""
     kl: NumberList = []
-    """To the reference, by the loss's own estimator."""
+    """KL divergence to the reference model, as the loss estimates it."""
     entropy: NumberList = []
     clipped: Bits = []
-    """Whether the loss stopped the token's gradient."""
+    """Whether the loss stopped the gradient of the token."""
     rewards: dict[str, NumberList] = {}
-    """By scorer, scores that stand at tokens; null where there is none."""
+    """Scores of single tokens, by scorer; null for tokens without a score."""
 
 
 class RunCheckpoints(Output):
     steps: list[int]
-    """Of the checkpoints that are kept whole, in order."""
+    """Steps with a complete checkpoint, in order."""
 
 
 class TokensOfSamples(Output):
@@ -364,77 +390,79 @@ class TokensOfSamples(Output):
 
 class SampleSteps(Output):
     steps: list[int]
-    """In order; where a step was done twice it is told of once."""
+    """Steps with recorded samples, in order; a step that was repeated is listed once."""
 
 
 class StageSeconds(Output):
-    """Times as they were predicted or as they were measured."""
+    """Estimated or measured times and memory. There may be further fields."""
 
     model_config = ConfigDict(extra="allow")
 
     step_seconds: Number = None
-    """Mean of the steps of the report's phase, without evaluations."""
+    """Mean seconds per step of the report's phase, without evaluations if measured; null if not
+    known."""
     steps: int = 0
-    """Of how many steps that is the mean; 0 for what was predicted."""
+    """Number of steps over which `step_seconds` is the mean; 0 for estimated times."""
     phases: Numbers = {}
-    """The same of every phase, by its name."""
+    """Seconds per step of each phase, by its name."""
     stages: Numbers = {}
-    """Seconds of a run of each stage."""
+    """Mean seconds of one run of each stage, by its name."""
     tokens_per_second: Numbers = {}
-    """Of each stage while it runs."""
+    """Tokens per second while a stage runs, by its name."""
     memory_bytes: Numbers = {}
-    """By stage, the most that one GPU, or one process without a GPU, holds in it."""
+    """Most memory of one GPU, or without GPUs of one process, during each stage, by its name."""
 
 
 class RunReport(Output):
-    """What was predicted against what was measured, and whatever else the run's report says."""
+    """Estimated and measured times of a run. There may be further fields."""
 
     model_config = ConfigDict(extra="allow")
 
     phase: str | None = None
-    """The phase that took most of the run: of its steps the times are told."""
+    """Phase that took most of the run, to which the times belong; null if no step has ended."""
     predicted: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
     measured: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
 
 
 class RunSpec(Output):
     yaml: str
-    """The loop as this run was given it."""
+    """The loop that the run was started with, as text."""
     spec: dict[str, Any] | None
+    """The same as data; null if it cannot be read."""
 
 
 class StreamHello(Output):
-    """The first message: how the run stands, and up to where there are events. Sent again when the
-    state changes."""
+    """First message of a stream: the state of the run. It is sent again when the state changes."""
 
     kind: Literal["hello"] = "hello"
     run: Run
     seq: int
+    """`seq` of the newest event of the run."""
 
 
 class StreamEvents(Output):
-    """Durable events in order, without a gap."""
+    """New events in order, without gaps."""
 
     kind: Literal["events"] = "events"
     events: list[RunEvent]
 
 
 class StreamGauges(Output):
-    """The latest gauges; whatever came between two messages is left out."""
+    """The latest gauges. Gauges between two messages are left out."""
 
     kind: Literal["gauges"] = "gauges"
     gauges: Gauges
 
 
 class StreamPing(Output):
-    """Nothing new; the connection and the server are alive."""
+    """Sent when there is nothing new, to show that the server is alive."""
 
     kind: Literal["ping"] = "ping"
     at: datetime
 
 
 class StreamEnd(Output):
-    """The run is over and every event of it was sent."""
+    """The last message: the run has ended and all its events were sent."""
 
     kind: Literal["end"] = "end"
     run: Run

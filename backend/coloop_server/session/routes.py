@@ -11,19 +11,20 @@ from coloop_server.session.visitors import address_of, given_ticket, is_guess, i
 
 class SignIn(Input):
     token: str = Field(max_length=4096)
-    """The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says."""
+    """Token of the server: the value of `COLOOP_TOKEN`, or else the content of the file `token` in
+    its data folder."""
 
 
 class SignedIn(Output):
     ticket: str
-    """Stands for the token for 30 days, or until its browser signs out."""
+    """Replaces the token for 30 days, or until sign-out."""
 
 
 class SessionState(Output):
     token_needed: bool
-    """Whether this server has a token at all."""
+    """Whether the API requires a token."""
     signed_in: bool
-    """Whether this browser may use the API."""
+    """Whether this request had a valid token or ticket."""
 
 
 router = router_of("session", "/session")
@@ -31,6 +32,7 @@ router = router_of("session", "/session")
 
 @router.get("", operation_id="getSession")
 async def get_session(request: Request, tickets: TicketsOf, throttle: ThrottleOf) -> SessionState:
+    """Whether the client is signed in."""
     known = is_signed_in(request, tickets)
     if not known and is_guess(request, tickets):
         await throttle.wrong_token(address_of(request))
@@ -41,8 +43,8 @@ async def get_session(request: Request, tickets: TicketsOf, throttle: ThrottleOf
 async def sign_in(
     body: SignIn, request: Request, tickets: TicketsOf, throttle: ThrottleOf
 ) -> SignedIn:
-    """Exchange the token for a ticket, which is sent in its place: as `Authorization: Bearer
-    TICKET`, and by a WebSocket as the protocols `coloop.v1` and `ticket.TICKET`."""
+    """Exchange the token for a ticket. HTTP requests send it as `Authorization: Bearer TICKET`,
+    WebSockets as the subprotocols `coloop.v1` and `ticket.TICKET`."""
     if not tickets.take(body.token.strip()):
         await throttle.wrong_token(address_of(request))
         raise SignInNeeded("session.wrong_token", "the token is wrong")
@@ -51,5 +53,5 @@ async def sign_in(
 
 @router.delete("", operation_id="signOut", status_code=204)
 def sign_out(request: Request, tickets: TicketsOf) -> None:
-    """The browser's ticket is void from now on, wherever a copy of it lies."""
+    """Revoke the ticket that the request was sent with. All its copies become invalid."""
     tickets.revoke(given_ticket(request))

@@ -44,50 +44,54 @@ class AboutNode(FrozenRecord):
     node: str
     kind: str
     does: str
+    """What the node does in this loop."""
 
 
 class AboutCurve(FrozenRecord):
     metric: str
-    """`node.metric`."""
+    """The metric as `node.metric`."""
     expect: str
+    """How its curve should look."""
 
 
 class Cost(FrozenRecord):
-    """What the estimator says; the loop's own hardware counts."""
+    """Estimated time and memory of the loop on its own hardware."""
 
     hardware: str
     gpus: int
     step_seconds: float | None
-    """Of the phase that the run spends most time in; None: not known."""
+    """Seconds per step in the phase that takes most of the run; null if not known."""
     phase: str | None
-    """Its name, where there are others beside it."""
+    """Name of that phase; null if the loop has only one."""
     seconds: float
-    """Of all phases whose steps are known."""
+    """Seconds of all phases whose duration is known."""
     is_whole: bool
-    """Whether these are all phases; else the run takes longer."""
+    """Whether `seconds` covers all phases; if not, the run takes longer."""
     gpu_hours: float
-    """0 where there are no GPUs."""
+    """Number of GPUs times `seconds`, in hours; 0 without GPUs."""
     memory_bytes: int | None
-    """Of the fullest GPU, or of the machine where there is none; None: not known."""
+    """Peak memory of the fullest GPU, or without GPUs of the largest process; null if not known."""
 
 
 class About(FrozenRecord):
     name: str
     title: str
     lesson: str
-    """What one learns from it, in a few words."""
+    """What one can learn from the preset, in a few words."""
     teaches: str
+    """What one can learn from the preset."""
     nodes: list[AboutNode]
     curves: list[AboutCurve]
+    """Curves to watch in a run."""
     experiment: str
-    """A change that shows something."""
+    """A change to try, and what it shows."""
     cost: Cost
     source: str | None
-    """The paper that it follows."""
+    """URL of the paper that it follows; null if there is none."""
 
 
 class Traits(FrozenRecord):
-    """What the gallery sorts and filters by."""
+    """What the gallery of presets sorts and filters by."""
 
     lesson: str
     tags: list[str]
@@ -95,12 +99,14 @@ class Traits(FrozenRecord):
     learners: list[str]
     """Nodes that learn."""
     algorithms: list[str]
-    """Titles, of whatever learns beside imitating."""
+    """Titles of its algorithms; SFT and the value loss are left out if there are others."""
     needs_gpus: bool
     gpus: int
     hardware: str
     seconds: float
+    """Estimated seconds of all phases whose duration is known."""
     is_whole: bool
+    """Whether `seconds` covers all phases."""
 
 
 @cache

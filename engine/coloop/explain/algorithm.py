@@ -30,16 +30,17 @@ from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
 
 
 class Curve(FrozenRecord):
-    """One number over the steps of a run."""
+    """A metric of an algorithm, and how its curve should look."""
 
     metric: str
     title: str
     help: str
     expect: str
-    """What it should look like."""
+    """How the curve should look."""
     better: Better
+    """Direction in which the metric is better."""
     otherwise: str
-    """What to do where it looks different."""
+    """What to do if it looks different."""
 
 
 def curves_of(entry: Algorithm) -> list[Curve]:
@@ -113,30 +114,33 @@ ANY_ALGORITHM: TypeAdapter[Algorithm] = TypeAdapter(Algorithm)
 
 
 class FormulaText(FrozenRecord):
-    """One step of what is computed."""
+    """One formula of an algorithm."""
 
     name: str
     text: str
-    """On one line, for a terminal or to be copied."""
+    """The formula as text in one line."""
     maths: MathElement
+    """The formula as MathML."""
     note: str
+    """How to read it; may be empty."""
     settings: list[str]
-    """Fields of the algorithm from which its numbers are."""
+    """Settings of the algorithm that its numbers come from."""
 
 
 class AlgorithmHelp(FrozenRecord):
-    """What an algorithm is and computes, as it is set."""
+    """Help for an algorithm with its current settings."""
 
     name: str
     title: str
     help: str
     ports: list[str]
-    """Teaching ports that it may serve."""
+    """Teaching ports that can use it."""
     formulas: list[FormulaText]
     curves: list[Curve]
+    """Metrics to watch, most important first."""
     source: str
     reads: str
-    """What the letters stand for."""
+    """Meaning of the letters in the formulas."""
 
 
 LETTERS = (

@@ -155,10 +155,10 @@ WITHOUT = "# the loop without them"
 
 
 class Example(FrozenRecord):
-    """The two sides, as a person reads them."""
+    """A wrong example and its correction."""
 
     language: Literal["yaml", "readings"]
-    """`readings` are numbers of a run, a line each."""
+    """`yaml`: part of a loop. `readings`: metrics of a run, one per line."""
     wrong: str
     right: str
 
@@ -244,17 +244,17 @@ class Explanation(FrozenRecord):
     title: str
     means: str
     matters: str
-    """Why one should care."""
+    """Why it matters."""
     fix: list[str]
     """What to do, most likely first."""
     example: Example | None
-    """None for what no loop shows, such as a machine that went away."""
+    """Null if no loop can show it, e.g. for a lost worker."""
     source: str | None
-    """A paper or a manual."""
+    """Paper or manual; null if there is none."""
 
 
 class CodeEntry(FrozenRecord):
-    """One code of the list."""
+    """A code that has help."""
 
     code: str
     title: str

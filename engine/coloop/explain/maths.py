@@ -38,13 +38,13 @@ Tag = Literal[
 
 
 class MathElement(FrozenRecord):
-    """One element of MathML; a leaf has a text, a branch has children."""
+    """An element of MathML: a leaf has `text`, any other has `children`."""
 
     tag: Tag
     text: str = ""
     children: list[MathElement] = Field(default_factory=list)
     upright: bool = False
-    """Written upright, as names of functions are."""
+    """Whether it is set upright, as names of functions are, and not in italics."""
 
 
 class Formula(NamedTuple):

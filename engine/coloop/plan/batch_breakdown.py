@@ -16,33 +16,34 @@ from coloop.spec.paths import apply_overrides
 
 
 class BatchCount(Planned):
-    """One number."""
+    """One count in the breakdown of a batch, e.g. 8 prompts × 4 = 32 completions."""
 
     name: str
     """What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`."""
     count: float
-    """How many in one step."""
+    """Number in one step."""
     sign: Literal["", "×", "÷"]
-    """How it comes from the count before it; empty: the first."""
+    """Whether the previous count is multiplied or divided by `by` to get this one; empty for the
+    first count."""
     by: float
-    """With what; 1 of the first."""
+    """Factor or divisor; 1 for the first count."""
     of: str
-    """What that number is: `completions a prompt`."""
+    """What `by` counts, e.g. `completions a prompt`; empty for the first count."""
 
 
 class BatchBreakdown(Planned):
-    """A learner's batch in one phase."""
+    """How the batch of a learner is made up in one phase."""
 
     node: str
-    """Who learns."""
+    """The node that learns."""
     phase: str
-    """In which phase."""
+    """Name of the phase."""
     counts: tuple[BatchCount, ...]
-    """From what is loaded to optimizer steps."""
+    """In order, from loaded prompts or rows to optimizer steps (`updates`)."""
     is_exact: bool
     """Whether the counts are certain before the run."""
     note: str
-    """What is not certain about them; empty where all is."""
+    """Why the counts are uncertain; empty if they are exact."""
 
 
 def batch_breakdowns(plan: Plan, spec: LoopSpec, resolved: Resolved) -> tuple[BatchBreakdown, ...]:

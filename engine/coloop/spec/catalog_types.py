@@ -86,191 +86,214 @@ class Part(BaseModel):
 
 
 class GroupInfo(Part):
-    """A section of the palette."""
+    """A group of node kinds in the editor's palette."""
 
     name: str
     title: str
     color: str
-    """Name of the page's CSS variable."""
+    """CSS variable of the page, e.g. `--group-data`."""
 
 
 class FormSectionInfo(Part):
-    """A part of a form that folds."""
+    """A collapsible section of a node's form."""
 
     name: FormSection
     title: str
     opens: bool
-    """Whether it begins open."""
+    """Whether the section is open at first."""
 
 
 class InputInfo(Part):
-    """One input of a kind."""
+    """An input port of a node kind."""
 
     name: str
     type: str
-    """Name of a port type."""
+    """Name of its port type, e.g. `Rollouts`."""
     max: int | None
-    """Greatest number of edges; null: any."""
+    """Most edges that may lead to it; null: any number."""
     phase: PortPhase
-    """When it is read."""
+    """When a step reads it."""
     teaching: bool
-    """Whether a phase's `learn` may name it."""
+    """Whether it is a teaching port, which the `learn` of a phase can name."""
     required: bool | str
-    """Whether it wants an edge, or the condition in words."""
+    """Whether it needs an edge. A text is the condition under which it does, e.g. `where its values
+    are used`."""
     of: str | None
-    """Whose rows it takes, in words; null: any."""
+    """Restriction on the rows that it accepts, e.g. `own rollouts`; null: none."""
     when: dict[str, list[JsonValue]]
-    """By the path of a setting, its values for which the port is of use; null: not set."""
+    """Condition under which the port has an effect: the allowed values of settings, by path (null:
+    not set). Empty: always."""
     help: str
 
 
 class OutputInfo(Part):
-    """One output of a kind."""
+    """An output port of a node kind."""
 
     name: str
     type: str
+    """Name of its port type, e.g. `Rollouts`."""
     when: dict[str, list[JsonValue]]
-    """By the path of a setting, its values for which the port is of use; null: not set."""
+    """Condition under which the port has an effect: the allowed values of settings, by path (null:
+    not set). Empty: always."""
     help: str
 
 
 class CardFieldInfo(Part):
-    """A value that a node shows on its card."""
+    """A setting that the card of a node shows."""
 
     label: str
+    """Text beside the value."""
     paths: list[str]
-    """Where it may stand: the first of these that is set, else the first with a default."""
+    """Paths of the setting in the node. The first one that is set is shown; if none is, the first
+    one that has a default. `*` stands for any key."""
 
 
 class LearningInfo(Part):
-    """Where a kind that can be taught says how it learns."""
+    """Paths of the settings that say how nodes of a trainable kind learn."""
 
     algorithm: str
-    """The setting; without it and without a teaching edge the node is no learner."""
+    """Path of the algorithm. A node without this setting and without an edge to a teaching port
+    does not learn."""
     names: list[str]
-    """Paths of the names of its algorithms; `*` is any key."""
+    """Paths where names of algorithms can be; `*` stands for any key."""
     rate: str
-    """Path of its learning rate."""
+    """Path of the learning rate."""
 
 
 class KindInfo(Part):
-    """A node kind."""
+    """A node kind with its ports, settings and help."""
 
     kind: str
     title: str
     help: str
     group: str
+    """Name of its group in the palette."""
     icon: str
-    """Name of a lucide icon."""
+    """Name of a Lucide icon, e.g. `database`."""
     color: str
-    """Name of the page's CSS variable; that of its group."""
+    """CSS variable of the page: the color of its group."""
     synonyms: list[str]
-    """Other words for it, and what it can do: algorithms, built-in rewards, tasks."""
+    """Search words: other names, and its algorithms, built-in rewards and tasks."""
     summary: list[str]
-    """Paths of the values that stand beside the kind, most important first; `*` is any key."""
+    """Paths of the settings that the card shows beside the kind, most important first; `*` stands
+    for any key."""
     card_fields: list[CardFieldInfo]
-    """Further values that stand on the card and are edited there."""
+    """Further settings that the card shows and lets the user edit."""
     learning: LearningInfo | None
+    """Null for kinds that have no trainable weights."""
     stages: list[str]
+    """Stages that its nodes can have in a step, e.g. `generate` and `learn`."""
     inputs: list[InputInfo]
     outputs: list[OutputInfo]
     json_schema: JsonSchema = Field(alias="schema")
+    """JSON Schema of its settings."""
     template: dict[str, Any]
-    """A node to start from."""
+    """Settings of a new node."""
     runnable: bool
-    """Whether this version runs it."""
+    """Whether this version can run it. Loops with other kinds can only be planned and estimated."""
 
 
 class ModeOfKind(Part):
-    """A node kind in loops of one mode: what is not offered of it, and what a node begins as."""
+    """What an editor hides of a node kind in loops of one mode, and the settings of a new node."""
 
     ports: list[str]
-    """Inputs that are not offered."""
+    """Names of hidden inputs."""
     outputs: list[str]
-    """Outputs that are not offered."""
+    """Names of hidden outputs."""
     fields: list[str]
-    """Paths of settings that are not offered."""
+    """Paths of hidden settings."""
     algorithms: list[str]
-    """Names of algorithms that are not offered."""
+    """Names of hidden algorithms."""
     template: dict[str, Any]
-    """A node to start from."""
+    """Settings of a new node."""
 
 
 class ModeInfo(Part):
-    """What a loop can be made for. It decides what is offered, and forbids nothing."""
+    """A purpose of loops, e.g. `online`. It decides what an editor offers, and forbids nothing."""
 
     name: ModeName
     title: str
     help: str
-    """One sentence."""
+    """What the mode is for, in one sentence."""
     kinds: list[str]
-    """Node kinds that are offered, in the order in which such a loop is drawn."""
+    """Node kinds to offer, in the usual order of such a loop."""
     of_kind: dict[str, ModeOfKind]
+    """What is hidden of each node kind, by its name."""
 
 
 class PortTypeInfo(Part):
-    """What flows along an edge, and how it is drawn."""
+    """A type of data that flows along edges, and how its ports are drawn."""
 
     color: str
+    """CSS variable of the page, e.g. `--port-rows`."""
     shape: str
+    """Shape of its ports, e.g. `circle`."""
     handle: bool
-    """Whether one node calls the other through it; drawn dashed."""
+    """Whether one node calls the other through such an edge. These edges are drawn dashed."""
     help: str
     accepts: list[str]
-    """Types that an input of this type takes."""
+    """Output types that can be connected to an input of this type."""
 
 
 class AlgorithmInfo(Part):
-    """A name that `algorithm` may have at a teaching port."""
+    """An algorithm that a teaching port can use."""
 
     name: str
     family: str
-    """The algorithm whose framework preset it is, or itself."""
+    """The algorithm that it is a framework's preset of; otherwise its own name."""
     framework: str | None
+    """Framework whose defaults it has, e.g. `TRL`; null if it is no framework's preset."""
     title: str
     help: str
     formula: str
+    """Its advantage and loss in one line of text."""
     defaults: dict[str, Any]
-    """What its fields are where nothing is written."""
+    """Default values of its settings."""
     runnable: bool
+    """Whether this version can run it."""
 
 
 class RemedyInfo(Part):
-    """One field that shortens a step where a run waits for itself."""
+    """A change of one setting that can shorten the steps of a run."""
 
     when: Literal["pools_wait", "stage"]
-    """`pools_wait`: several pools wait for each other, and rows may not be late; with it a step
-    takes as long as the busiest. `stage`: one stage takes most of the step."""
+    """When it applies. `pools_wait`: pools wait for each other; with the change a step takes as
+    long as its busiest pool. `stage`: a stage with one of `verbs` takes most of the step."""
     bound: str
-    """What the run is held back by, in a word or two."""
+    """What limits the speed, e.g. `writing`."""
     verbs: list[str]
-    """Of the stages that it is for."""
+    """Verbs of the stages that it helps, e.g. `generate`; empty with `pools_wait`."""
     label: str
+    """Title, e.g. `Generate shorter texts`."""
     reason: str
+    """Why it helps and what it changes."""
     path: str
-    """`{node}` is the node of the stage."""
+    """Path of the setting; `{node}` stands for the node of the slow stage."""
     change: Literal["becomes", "times", "less", "look"]
-    """The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
-    named."""
+    """How the value changes. `becomes`: to `amount`; `times`: multiplied by `amount`; `less`:
+    reduced by `amount`; `look`: no new value is suggested."""
     amount: float | bool
+    """Operand of `change`; not used with `look`."""
     only: bool | None
-    """The value that must stand there; null: any."""
+    """It applies only if the setting has this value; null: any value."""
     saves: float
-    """Of the stage's time, where a value is set."""
+    """Share of the stage's time that `becomes` saves, 0 to 1."""
     metric: str | None
-    """What the node reports must reach `reach` times the value, or changing it does nothing."""
+    """A metric of the node. Unless it is at least `reach` times the setting's value, the change has
+    no effect. Null: no such condition."""
     reach: float
+    """Factor for `metric`; 0 if there is none."""
 
 
 class ChartInfo(Part):
-    """Metrics that stand on one chart."""
+    """Metrics that share one chart."""
 
     name: str
     title: str
     metrics: list[str]
-    """Of learners, and of probes whatever stands before the name."""
+    """Names of metrics. Those of probes match with any prefix before the name."""
     ports: list[str]
-    """Teaching ports for whose algorithms it is; none: for every loop."""
+    """Teaching ports: the chart is shown if a node learns at one of them. Empty: for every loop."""
 
 
 Better = Literal["higher", "lower", "steady", "none"]
@@ -278,7 +301,7 @@ Better = Literal["higher", "lower", "steady", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One number of a run."""
+    """Help for one metric of a run."""
 
     title: str
     help: str
@@ -288,28 +311,31 @@ class Metric:
 
 
 class RewardInfo(Part):
-    """A built-in reward."""
+    """A built-in reward function."""
 
     name: str
     help: str
     from_scores: bool
-    """Whether it reads scores, not texts."""
+    """Whether it transforms scores of another node instead of scoring texts."""
     json_schema: JsonSchema = Field(alias="schema")
+    """JSON Schema of its settings."""
 
 
 class TaskInfo(Part):
-    """A built-in task."""
+    """A built-in task that generates rows."""
 
     name: str
     help: str
     json_schema: JsonSchema = Field(alias="schema")
+    """JSON Schema of its settings."""
     columns: list[str]
+    """Columns of its main table."""
     parts: dict[str, list[str]]
-    """Columns of its other tables."""
+    """Columns of its other tables, by their names."""
 
 
 class PresetInfo(Part):
-    """An architecture or hardware that a field may name."""
+    """A preset of model architectures or hardware that a field can name."""
 
     name: str
     title: str
@@ -317,10 +343,10 @@ class PresetInfo(Part):
 
 
 class SectionSchemas(Part):
-    """Schemas of what stands beside the nodes."""
+    """JSON Schemas of the parts of a loop other than nodes."""
 
     loop: JsonSchema
-    """What the loop says of itself: its mode, its description."""
+    """The loop's own fields: `mode` and `description`."""
     edge: JsonSchema
     schedule: JsonSchema
     hardware: JsonSchema
@@ -328,35 +354,44 @@ class SectionSchemas(Part):
 
 
 class Catalog(Part):
-    """Everything a form, a palette or a document needs to know of the language."""
+    """The loop language for editors: node kinds, ports, forms, algorithms and help."""
 
     version: int
+    """Version of the loop language."""
     levels: list[Level]
+    """Levels of settings in forms, simplest first."""
     groups: list[GroupInfo]
+    """Groups of the palette, in order."""
     form_sections: list[FormSectionInfo]
-    """In the order in which a form has them."""
+    """Sections of a node's form, in order."""
     kinds: dict[str, KindInfo]
+    """Node kinds by name."""
     modes: list[ModeInfo]
-    """In the order in which they are offered."""
+    """In the order in which an editor offers them."""
     port_types: dict[str, PortTypeInfo]
+    """Port types by name."""
     algorithms: dict[str, list[AlgorithmInfo]]
-    """By teaching port."""
+    """Algorithms by teaching port."""
     rewards: list[RewardInfo]
     tasks: list[TaskInfo]
     metrics: dict[str, Metric]
-    """What learners report."""
+    """Metrics of learners, by name."""
     probe_metrics: dict[str, Metric]
-    """What probes report; `@k` stands for a number of samples."""
+    """Metrics of probes (`evaluate` nodes), by name; `@k` stands for a number of samples."""
     chart_order: list[str]
-    """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
+    """Names of the metrics of learners and probes that say most about a run, most important
+    first."""
     remedies: list[RemedyInfo]
-    """What helps a run that its stages' waits hold back."""
+    """Changes that can shorten the steps of a run."""
     charts: list[ChartInfo]
-    """Which metrics stand together on the charts that a run opens with, the first first."""
+    """Charts that the page of a run shows at first, in order."""
     json_schema: SectionSchemas = Field(alias="schema")
+    """JSON Schemas of the parts of a loop other than nodes."""
     codes: dict[str, str]
-    """Codes of findings and what they mean."""
+    """What each code of a finding means."""
     unfinished: list[str]
-    """Those of what is not there yet while a loop is drawn: next steps, and no faults."""
+    """Codes of findings that only say what a draft still lacks. They can be shown as next steps."""
     architectures: list[PresetInfo]
+    """Presets of model architectures."""
     hardware: list[PresetInfo]
+    """Presets of hardware."""

@@ -35,16 +35,16 @@ class Change(FrozenRecord, extra="forbid"):
     """`set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove
     an edge."""
     path: str
-    """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`."""
+    """Path of what is changed, e.g. `nodes.actor.training.optimizer.lr` or `edges.3`."""
     value: Any = None
     """The new value (`rename`: the new key; `add_edge`: the edge as text or mapping)."""
 
 
 class Fix(FrozenRecord, extra="forbid"):
-    """A fix that one click applies."""
+    """A suggested fix that an editor can apply."""
 
     title: str
-    """What the button says."""
+    """Short title, e.g. for a button."""
     changes: tuple[Change, ...]
     """The edits, applied in this order."""
 
@@ -58,28 +58,29 @@ class Fix(FrozenRecord, extra="forbid"):
 
 
 class Diagnostic(FrozenRecord, extra="forbid"):
-    """One finding about a spec."""
+    """A finding of the checks of a loop."""
 
     code: str
-    """A key of `CODES`."""
+    """Stable code, e.g. `learning.no_goal`; the catalog has all codes with their meaning."""
     severity: Severity = Severity.ERROR
     """Errors prevent a run; warnings deserve attention; hints can be ignored."""
     message: str
     """What was found and what is expected."""
     hint: str | None = None
-    """What to change."""
+    """What to change; null if there is no advice."""
     node: str | None = None
-    """The node it is about."""
+    """Node that it is about; null if it is about no single node."""
     field: str | None = None
-    """The path inside the node, or the full path where there is no node."""
+    """Path inside the node, e.g. `rollout.top_p`; the full path, e.g. `edges.3`, if `node` is
+    null."""
     line: int | None = None
-    """Line of the YAML text, from 1."""
+    """Line of the YAML text, from 1; null if not known."""
     column: int | None = None
-    """Column of the YAML text, from 1."""
+    """Column of the YAML text, from 1; null if not known."""
     text_line: int | None = None
-    """Line within the text in the field, such as code or a template, from 1."""
+    """Line within a text in the field, such as code or a template, from 1; otherwise null."""
     fixes: tuple[Fix, ...] = ()
-    """Fixes that one click applies."""
+    """Suggested fixes; one of them is enough."""
 
     @field_validator("code")
     @classmethod

@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Get Catalog
-         * @description Kinds, ports, schemas, algorithms, help: all that the editor knows of the language.
+         * @description The loop language for editors: node kinds, ports, JSON Schemas, algorithms and help.
          */
         get: operations["getCatalog"];
         put?: never;
@@ -32,7 +32,7 @@ export interface paths {
         put?: never;
         /**
          * Check Loop
-         * @description Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors.
+         * @description Findings, estimate and plan of a loop. Errors of the loop are findings, not HTTP errors.
          */
         post: operations["checkLoop"];
         delete?: never;
@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * List Explained
-         * @description All codes that there is help of.
+         * @description List the codes that have help.
          */
         get: operations["listExplained"];
         put?: never;
@@ -70,8 +70,8 @@ export interface paths {
         };
         /**
          * Explain Algorithm
-         * @description Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
-         *     the node's.
+         * @description Help for an algorithm: `settings` is the JSON of its section in a node, `rollout` the JSON of
+         *     the node's section of that name.
          */
         get: operations["explainAlgorithm"];
         put?: never;
@@ -89,7 +89,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Explain Code */
+        /**
+         * Explain Code
+         * @description Help for the code of a finding or an alert.
+         */
         get: operations["explainCode"];
         put?: never;
         post?: never;
@@ -110,7 +113,8 @@ export interface paths {
         put?: never;
         /**
          * Fit Loop
-         * @description Solve the free settings again under a budget; what it learns and what is locked stay.
+         * @description Choose settings so that the loop fits a memory budget. What it learns and what is locked does
+         *     not change.
          */
         post: operations["fitLoop"];
         delete?: never;
@@ -128,7 +132,7 @@ export interface paths {
         };
         /**
          * Get Health
-         * @description Needs no thread: whatever else keeps the server busy, it answers.
+         * @description Whether the server is up. It answers even if all worker threads are busy.
          */
         get: operations["getHealth"];
         put?: never;
@@ -146,7 +150,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Loops */
+        /**
+         * List Loops
+         * @description Saved loops, without their texts.
+         */
         get: operations["listLoops"];
         put?: never;
         /** Create Loop */
@@ -168,7 +175,7 @@ export interface paths {
         put?: never;
         /**
          * Import Loop
-         * @description A new loop from a file. Never replaces one, and runs none of the code in it.
+         * @description Create a loop from a file. It never replaces a loop, and runs no code of the file.
          */
         post: operations["importLoop"];
         delete?: never;
@@ -186,7 +193,8 @@ export interface paths {
         };
         /**
          * Search Loops
-         * @description Loops and nodes by name, kind and model, that have all the words; last saved first.
+         * @description Find loops by name, and nodes by name, kind and model. All words must match; the last saved
+         *     loops come first.
          */
         get: operations["searchLoops"];
         put?: never;
@@ -208,8 +216,8 @@ export interface paths {
         get: operations["getLoop"];
         /**
          * Save Loop
-         * @description Save over the revision in If-Match; 409 with the present loop when that is not the last. With
-         *     `If-None-Match: *` the loop is made, unless there is one.
+         * @description Replace the revision given in `If-Match`; 409 with the current loop if it is not the newest.
+         *     With `If-None-Match: *` a new loop is created with this id.
          */
         put: operations["saveLoop"];
         post?: never;
@@ -230,10 +238,10 @@ export interface paths {
         get?: never;
         /**
          * Save Document
-         * @description One edit: write it into the text, check the loop, and save it over the base revision.
+         * @description Save one edit: change the text, check the loop, and replace the revision `base`.
          *
-         *     409 with both versions (`theirs`, the loop as it is now, and `mine`, written and checked) when
-         *     the base is not the newest; 422 with the findings when the text cannot be read.
+         *     409 with both versions (`theirs`, the current loop, and `mine`, changed and checked) if `base`
+         *     is not the newest revision; 422 with the findings if the text cannot be read.
          */
         put: operations["saveDocument"];
         post?: never;
@@ -252,7 +260,7 @@ export interface paths {
         };
         /**
          * List Loop Versions
-         * @description The newest first. The header X-Total-Count says how many there are.
+         * @description Versions of a loop, newest first. The header `X-Total-Count` has their number.
          */
         get: operations["listLoopVersions"];
         put?: never;
@@ -279,7 +287,7 @@ export interface paths {
         head?: never;
         /**
          * Label Loop Version
-         * @description Call a version something; one with a label stays for good.
+         * @description Set or remove the label of a version. Versions with a label are kept permanently.
          */
         patch: operations["labelLoopVersion"];
         trace?: never;
@@ -293,7 +301,8 @@ export interface paths {
         };
         /**
          * Compare Loop Version
-         * @description Line by line, from this version to another one; to what the loop is now by default.
+         * @description Differences, line by line, between this version and version `to`; by default the current text
+         *     of the loop.
          */
         get: operations["compareLoopVersion"];
         put?: never;
@@ -315,7 +324,8 @@ export interface paths {
         put?: never;
         /**
          * Restore Loop Version
-         * @description Make this version the newest one, over the revision in If-Match.
+         * @description Make the text of this version the newest one. `If-Match` names the revision that it
+         *     replaces.
          */
         post: operations["restoreLoopVersion"];
         delete?: never;
@@ -331,7 +341,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Download Loop */
+        /**
+         * Download Loop
+         * @description The loop as a YAML file.
+         */
         get: operations["downloadLoop"];
         put?: never;
         post?: never;
@@ -352,7 +365,7 @@ export interface paths {
         put?: never;
         /**
          * Place Loop
-         * @description Look for a faster placement of the loop on its GPUs, and advise on backends.
+         * @description Look for a faster placement of the loop on its GPUs, and recommend training backends.
          */
         post: operations["placeLoop"];
         delete?: never;
@@ -421,7 +434,7 @@ export interface paths {
         };
         /**
          * About Loop Preset
-         * @description What it teaches, what its nodes do, which curves to expect, what it costs.
+         * @description What a preset teaches, what its nodes do, which curves to expect and what it costs.
          */
         get: operations["aboutLoopPreset"];
         put?: never;
@@ -458,7 +471,7 @@ export interface paths {
         };
         /**
          * List Preset Names
-         * @description Names of the loops alone, which costs nothing.
+         * @description Names of the loop presets; the cheapest way to list them.
          */
         get: operations["listPresetNames"];
         put?: never;
@@ -478,7 +491,7 @@ export interface paths {
         };
         /**
          * Get Preview Limits
-         * @description How long what is asked may take.
+         * @description How long previews can take.
          */
         get: operations["getPreviewLimits"];
         put?: never;
@@ -520,7 +533,7 @@ export interface paths {
         put?: never;
         /**
          * Prepare Previews
-         * @description Load the engine for the previews that will come; answers when it is loaded.
+         * @description Load what previews need. Returns when it is loaded; the next preview is then faster.
          */
         post: operations["preparePreviews"];
         delete?: never;
@@ -540,7 +553,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Rows
-         * @description A page of a dataset, and what each column is used for.
+         * @description Rows of a dataset, and what its columns are used for.
          */
         post: operations["previewRows"];
         delete?: never;
@@ -560,8 +573,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Scores
-         * @description What the rewards of a learner say of rows. What is wrong with a reward is part of the
-         *     answer.
+         * @description Scores and rewards of some rows. Errors of a reward function are part of the response.
          */
         post: operations["previewScores"];
         delete?: never;
@@ -581,7 +593,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Tokens
-         * @description Rows as the tokens that a model reads, which of them are learned, and how long rows are.
+         * @description Rows of a dataset as tokens, which of them are trained, and how long the rows are.
          */
         post: operations["previewTokens"];
         delete?: never;
@@ -599,14 +611,14 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description The newest first, if nothing else is asked for. The header X-Total-Count says how many there
-         *     are in all, X-Next-Cursor where the next page begins.
+         * @description Runs, newest first by default. The header `X-Total-Count` has their number, `X-Next-Cursor`
+         *     the `cursor` of the next page.
          */
         get: operations["listRuns"];
         put?: never;
         /**
          * Create Run
-         * @description Queue a run; the supervisor starts it as soon as a place is free.
+         * @description Queue a run. It starts as soon as the server has room for it.
          */
         post: operations["createRun"];
         delete?: never;
@@ -624,7 +636,7 @@ export interface paths {
         };
         /**
          * List Run Series
-         * @description Curves of several runs in buckets of one width, so that they lie over one another.
+         * @description Curves of several runs in buckets of the same width, so that they can be compared.
          */
         get: operations["listRunSeries"];
         put?: never;
@@ -644,7 +656,7 @@ export interface paths {
         };
         /**
          * List Run Tags
-         * @description Every tag that a run has.
+         * @description All tags of runs.
          */
         get: operations["listRunTags"];
         put?: never;
@@ -668,14 +680,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Run
-         * @description Remove an ended run with its folder; 409 while it goes on.
+         * @description Delete an ended run and its folder; 409 if it has not ended.
          */
         delete: operations["deleteRun"];
         options?: never;
         head?: never;
         /**
          * Change Run
-         * @description Name, tags, and the priority of a queued run.
+         * @description Change the name and tags of a run, or the priority of a queued run.
          */
         patch: operations["changeRun"];
         trace?: never;
@@ -689,7 +701,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Acknowledge Run Alert */
+        /**
+         * Acknowledge Run Alert
+         * @description Mark an alert as seen.
+         */
         post: operations["acknowledgeRunAlert"];
         delete?: never;
         options?: never;
@@ -706,13 +721,13 @@ export interface paths {
         };
         /**
          * Compare Run
-         * @description What differs from the loop of this run to that of another run, or to a saved loop.
+         * @description Differences from the loop of this run to that of another run, or to a saved loop.
          */
         get: operations["compareRun"];
         put?: never;
         /**
          * Compare Run Values
-         * @description What differs from the loop of this run to the same with other values, as a fork has them.
+         * @description Differences from the loop of this run to the same loop with new values.
          */
         post: operations["compareRunValues"];
         delete?: never;
@@ -730,7 +745,7 @@ export interface paths {
         };
         /**
          * List Run Checkpoints
-         * @description Steps from which the run can go on, or another one begin.
+         * @description Checkpoints from which the run can be resumed or forked.
          */
         get: operations["listRunCheckpoints"];
         put?: never;
@@ -750,7 +765,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Edit Run */
+        /**
+         * Edit Run
+         * @description Change settings of a run in progress.
+         */
         post: operations["editRun"];
         delete?: never;
         options?: never;
@@ -767,7 +785,7 @@ export interface paths {
         };
         /**
          * List Run Events
-         * @description Events as they stand in the file; they are not read into models and written out again.
+         * @description Events of a run, in order.
          */
         get: operations["listRunEvents"];
         put?: never;
@@ -787,7 +805,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Fork Run */
+        /**
+         * Fork Run
+         * @description Queue a new run that starts from a checkpoint of this one.
+         */
         post: operations["forkRun"];
         delete?: never;
         options?: never;
@@ -804,7 +825,7 @@ export interface paths {
         };
         /**
          * List Run Gauges
-         * @description How the run stood at one of its events, and at the end of the steps after it.
+         * @description Gauges of a run at one of its events, and at the end of the steps after it.
          */
         get: operations["listRunGauges"];
         put?: never;
@@ -824,7 +845,8 @@ export interface paths {
         };
         /**
          * List Run Marks
-         * @description What a page shows of a run besides its curves, without the history in between.
+         * @description The latest states, phases, checkpoints, edits, alerts and diagnostics: what a page shows
+         *     besides curves.
          */
         get: operations["listRunMarks"];
         put?: never;
@@ -846,7 +868,7 @@ export interface paths {
         put?: never;
         /**
          * Move Run
-         * @description Put a queued run before another one, or behind all others.
+         * @description Move a queued run before another one, or to the end of the queue.
          */
         post: operations["moveRun"];
         delete?: never;
@@ -862,7 +884,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Run Report */
+        /**
+         * Get Run Report
+         * @description Estimated and measured times of a run; 404 before the run has ended.
+         */
         get: operations["getRunReport"];
         put?: never;
         post?: never;
@@ -881,7 +906,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resume Run */
+        /**
+         * Resume Run
+         * @description Queue an ended run for another attempt from its last checkpoint.
+         */
         post: operations["resumeRun"];
         delete?: never;
         options?: never;
@@ -898,7 +926,7 @@ export interface paths {
         };
         /**
          * List Run Samples
-         * @description Rows of the newest steps, or of one; only the steps that are given are read.
+         * @description Sample rows of one step, or of the newest steps.
          */
         get: operations["listRunSamples"];
         put?: never;
@@ -918,7 +946,7 @@ export interface paths {
         };
         /**
          * List Run Sample Steps
-         * @description The steps that samples were kept of; reads none of them.
+         * @description Steps with recorded samples.
          */
         get: operations["listRunSampleSteps"];
         put?: never;
@@ -938,7 +966,7 @@ export interface paths {
         };
         /**
          * List Run Sample Tokens
-         * @description What the loss saw of each token of a few rows of a step.
+         * @description Tokens of recorded rows of a step, as the loss saw them.
          */
         get: operations["listRunSampleTokens"];
         put?: never;
@@ -958,7 +986,7 @@ export interface paths {
         };
         /**
          * Get Run Series
-         * @description Curves in buckets: what every event up to `seq` says, and nothing later.
+         * @description Curves of a run in buckets. They contain all events up to `seq` of the response.
          */
         get: operations["getRunSeries"];
         put?: never;
@@ -976,7 +1004,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Run Spec */
+        /**
+         * Get Run Spec
+         * @description The loop that the run was started with.
+         */
         get: operations["getRunSpec"];
         put?: never;
         post?: never;
@@ -995,7 +1026,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop Run */
+        /**
+         * Stop Run
+         * @description Ask a run to write a checkpoint and stop. A queued run leaves the queue.
+         */
         post: operations["stopRun"];
         delete?: never;
         options?: never;
@@ -1010,7 +1044,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Sandbox */
+        /**
+         * Get Sandbox
+         * @description How well this server isolates the Python code of loops.
+         */
         get: operations["getSandbox"];
         put?: never;
         post?: never;
@@ -1027,18 +1064,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Session */
+        /**
+         * Get Session
+         * @description Whether the client is signed in.
+         */
         get: operations["getSession"];
         put?: never;
         /**
          * Sign In
-         * @description Exchange the token for a ticket, which is sent in its place: as `Authorization: Bearer
-         *     TICKET`, and by a WebSocket as the protocols `coloop.v1` and `ticket.TICKET`.
+         * @description Exchange the token for a ticket. HTTP requests send it as `Authorization: Bearer TICKET`,
+         *     WebSockets as the subprotocols `coloop.v1` and `ticket.TICKET`.
          */
         post: operations["signIn"];
         /**
          * Sign Out
-         * @description The browser's ticket is void from now on, wherever a copy of it lies.
+         * @description Revoke the ticket that the request was sent with. All its copies become invalid.
          */
         delete: operations["signOut"];
         options?: never;
@@ -1055,7 +1095,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Dump Spec */
+        /**
+         * Dump Spec
+         * @description Write a loop as YAML text.
+         */
         post: operations["dumpSpec"];
         delete?: never;
         options?: never;
@@ -1074,7 +1117,7 @@ export interface paths {
         put?: never;
         /**
          * Read Fragment Text
-         * @description The nodes in a text that was pasted, with the edges among them; the text need be no loop.
+         * @description Read nodes and edges from a text that was pasted, which need not be a whole loop.
          */
         post: operations["readFragment"];
         delete?: never;
@@ -1092,7 +1135,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Parse Text */
+        /**
+         * Parse Text
+         * @description Read a YAML text as data.
+         */
         post: operations["parseText"];
         delete?: never;
         options?: never;
@@ -1109,7 +1155,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Patch Text */
+        /**
+         * Patch Text
+         * @description Change a YAML text and keep comments and number formats of the other parts.
+         */
         post: operations["patchText"];
         delete?: never;
         options?: never;
@@ -1124,16 +1173,19 @@ export interface components {
         /** About */
         About: {
             cost: components["schemas"]["Cost"];
-            /** Curves */
+            /**
+             * Curves
+             * @description Curves to watch in a run.
+             */
             curves: components["schemas"]["AboutCurve"][];
             /**
              * Experiment
-             * @description A change that shows something.
+             * @description A change to try, and what it shows.
              */
             experiment: string;
             /**
              * Lesson
-             * @description What one learns from it, in a few words.
+             * @description What one can learn from the preset, in a few words.
              */
             lesson: string;
             /** Name */
@@ -1142,27 +1194,36 @@ export interface components {
             nodes: components["schemas"]["AboutNode"][];
             /**
              * Source
-             * @description The paper that it follows.
+             * @description URL of the paper that it follows; null if there is none.
              */
             source: string | null;
-            /** Teaches */
+            /**
+             * Teaches
+             * @description What one can learn from the preset.
+             */
             teaches: string;
             /** Title */
             title: string;
         };
         /** AboutCurve */
         AboutCurve: {
-            /** Expect */
+            /**
+             * Expect
+             * @description How its curve should look.
+             */
             expect: string;
             /**
              * Metric
-             * @description `node.metric`.
+             * @description The metric as `node.metric`.
              */
             metric: string;
         };
         /** AboutNode */
         AboutNode: {
-            /** Does */
+            /**
+             * Does
+             * @description What the node does in this loop.
+             */
             does: string;
             /** Kind */
             kind: string;
@@ -1173,29 +1234,30 @@ export interface components {
         AcknowledgeAlert: {
             /**
              * Seq
-             * @description Of the alert, as the run has it.
+             * @description `seq` of the alert.
              */
             seq: number;
         };
         /**
          * AlertEvent
-         * @description Something a person should look at; `node` says where, if it is at one node.
+         * @description A problem that a person should look at; `node` is null if it is not at one node.
          */
         AlertEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Cleared
-             * @description The alert of this code, node and metric that was raised before holds no longer.
+             * @description True: the earlier alert with this code, node and metric no longer holds.
              * @default false
              */
             cleared: boolean;
@@ -1203,7 +1265,7 @@ export interface components {
             code: string;
             /**
              * Hint
-             * @description What to do next.
+             * @description What to do next; null if there is no advice.
              */
             hint?: string | null;
             /**
@@ -1215,19 +1277,23 @@ export interface components {
             message: string;
             /**
              * Metric
-             * @description The metric of the node that shows it.
+             * @description Metric of the node that shows the problem; null if it was found otherwise.
              */
             metric?: string | null;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -1241,10 +1307,13 @@ export interface components {
         };
         /**
          * AlgorithmHelp
-         * @description What an algorithm is and computes, as it is set.
+         * @description Help for an algorithm with its current settings.
          */
         AlgorithmHelp: {
-            /** Curves */
+            /**
+             * Curves
+             * @description Metrics to watch, most important first.
+             */
             curves: components["schemas"]["Curve"][];
             /** Formulas */
             formulas: components["schemas"]["FormulaText"][];
@@ -1254,12 +1323,12 @@ export interface components {
             name: string;
             /**
              * Ports
-             * @description Teaching ports that it may serve.
+             * @description Teaching ports that can use it.
              */
             ports: string[];
             /**
              * Reads
-             * @description What the letters stand for.
+             * @description Meaning of the letters in the formulas.
              */
             reads: string;
             /** Source */
@@ -1269,45 +1338,61 @@ export interface components {
         };
         /**
          * AlgorithmInfo
-         * @description A name that `algorithm` may have at a teaching port.
+         * @description An algorithm that a teaching port can use.
          */
         AlgorithmInfo: {
             /**
              * Defaults
-             * @description What its fields are where nothing is written.
+             * @description Default values of its settings.
              */
             defaults: JsonObject;
             /**
              * Family
-             * @description The algorithm whose framework preset it is, or itself.
+             * @description The algorithm that it is a framework's preset of; otherwise its own name.
              */
             family: string;
-            /** Formula */
+            /**
+             * Formula
+             * @description Its advantage and loss in one line of text.
+             */
             formula: string;
-            /** Framework */
+            /**
+             * Framework
+             * @description Framework whose defaults it has, e.g. `TRL`; null if it is no framework's preset.
+             */
             framework: string | null;
             /** Help */
             help: string;
             /** Name */
             name: string;
-            /** Runnable */
+            /**
+             * Runnable
+             * @description Whether this version can run it.
+             */
             runnable: boolean;
             /** Title */
             title: string;
         };
         /**
          * AskOverlap
-         * @description Rows that two datasets share, and those that one has twice.
+         * @description Asks for rows that two datasets share, and rows that one of them has twice.
          */
         AskOverlap: {
             /**
              * Columns
-             * @description Whose texts are compared; none: `prompt`, else what is learned.
+             * @description Columns to compare. Empty: the first of `prompt`, `target`, `chosen`, `text` and `question`
+             *     that both have, else any column that both have.
              */
             columns?: string[];
-            /** Test */
+            /**
+             * Test
+             * @description Dataset node with the test rows.
+             */
             test: string;
-            /** Train */
+            /**
+             * Train
+             * @description Dataset node with the training rows.
+             */
             train: string;
             /**
              * What
@@ -1319,14 +1404,17 @@ export interface components {
         };
         /**
          * AskRows
-         * @description Rows of a dataset node, as the loop sees them.
+         * @description Asks for rows of a dataset node, with the columns that the loop uses.
          */
         AskRows: {
             /** Count */
             count?: number;
             /** Node */
             node: string;
-            /** Offset */
+            /**
+             * Offset
+             * @description Index of the first row, from 0.
+             */
             offset?: number;
             /**
              * What
@@ -1338,12 +1426,12 @@ export interface components {
         };
         /**
          * AskScores
-         * @description The rewards of one learner on rows, by the functions that a run uses.
+         * @description Asks for the rewards of one learner on some rows, computed as in a run.
          */
         AskScores: {
             /**
              * Learner
-             * @description The node whose `rewards` are asked.
+             * @description Node with the input `rewards` to evaluate.
              */
             learner: string;
             /** Rows */
@@ -1355,20 +1443,20 @@ export interface components {
             what?: "scores";
             /**
              * Yaml
-             * @description The loop as it stands; nothing of it is saved.
+             * @description The loop as text. It is not saved.
              */
             yaml: string;
         };
         /**
          * AskTokens
-         * @description Rows of a dataset node as token ids of the model that reads them.
+         * @description Asks for rows of a dataset node as tokens of a model that reads them.
          */
         AskTokens: {
             /** Count */
             count?: number;
             /**
              * Measure
-             * @description Rows, from the first, of which the lengths are counted.
+             * @description Number of rows, from the first, whose lengths are counted.
              */
             measure?: number;
             /** Node */
@@ -1377,7 +1465,7 @@ export interface components {
             offset?: number;
             /**
              * Reader
-             * @description `node.port`; null: the first one that it reaches.
+             * @description Input of the model, as `node.port`; null: the first one that the rows reach.
              */
             reader?: string | null;
             /**
@@ -1388,7 +1476,10 @@ export interface components {
             /** Yaml */
             yaml: string;
         };
-        /** BackendChoice */
+        /**
+         * BackendChoice
+         * @description A training backend, and what a run would make of it.
+         */
         BackendChoice: {
             /**
              * Backend
@@ -1399,19 +1490,23 @@ export interface components {
             fits: boolean;
             /**
              * Problem
-             * @description Why a run would not take it.
+             * @description Why a run would refuse it; null if it would not.
              */
             problem: string | null;
             /**
              * Step Seconds
-             * @description None where a run would not take it.
+             * @description Estimated seconds per step; null if a run would refuse the backend.
              */
             step_seconds: number | null;
         };
-        /** BackendOfLearner */
+        /**
+         * BackendOfLearner
+         * @description The training backend of a learner, and a recommended one.
+         */
         BackendOfLearner: {
             /**
              * Advised
+             * @description Recommended backend.
              * @enum {string}
              */
             advised: "single" | "fsdp2" | "deepspeed" | "megatron";
@@ -1422,7 +1517,7 @@ export interface components {
             backend: "single" | "fsdp2" | "deepspeed" | "megatron";
             /**
              * Is Said
-             * @description Whether the loop says it.
+             * @description Whether the loop names `backend`; if not, the compiler chose it.
              */
             is_said: boolean;
             /** Node */
@@ -1434,22 +1529,28 @@ export interface components {
         };
         /**
          * Band
-         * @description What is measured is expected between these multiples of what is predicted.
+         * @description Expected range of measured values, as multiples of the estimated value.
          */
         Band: {
-            /** Least */
+            /**
+             * Least
+             * @description Lower bound, e.g. 0.7.
+             */
             least: number;
-            /** Most */
+            /**
+             * Most
+             * @description Upper bound, e.g. 1.4.
+             */
             most: number;
         };
         /**
          * BatchBreakdown
-         * @description A learner's batch in one phase.
+         * @description How the batch of a learner is made up in one phase.
          */
         BatchBreakdown: {
             /**
              * Counts
-             * @description From what is loaded to optimizer steps.
+             * @description In order, from loaded prompts or rows to optimizer steps (`updates`).
              */
             counts: components["schemas"]["BatchCount"][];
             /**
@@ -1459,33 +1560,33 @@ export interface components {
             is_exact: boolean;
             /**
              * Node
-             * @description Who learns.
+             * @description The node that learns.
              */
             node: string;
             /**
              * Note
-             * @description What is not certain about them; empty where all is.
+             * @description Why the counts are uncertain; empty if they are exact.
              */
             note: string;
             /**
              * Phase
-             * @description In which phase.
+             * @description Name of the phase.
              */
             phase: string;
         };
         /**
          * BatchCount
-         * @description One number.
+         * @description One count in the breakdown of a batch, e.g. 8 prompts × 4 = 32 completions.
          */
         BatchCount: {
             /**
              * By
-             * @description With what; 1 of the first.
+             * @description Factor or divisor; 1 for the first count.
              */
             by: number;
             /**
              * Count
-             * @description How many in one step.
+             * @description Number in one step.
              */
             count: number;
             /**
@@ -1495,101 +1596,125 @@ export interface components {
             name: string;
             /**
              * Of
-             * @description What that number is: `completions a prompt`.
+             * @description What `by` counts, e.g. `completions a prompt`; empty for the first count.
              */
             of: string;
             /**
              * Sign
-             * @description How it comes from the count before it; empty: the first.
+             * @description Whether the previous count is multiplied or divided by `by` to get this one; empty for the
+             *     first count.
              * @enum {string}
              */
             sign: "" | "×" | "÷";
         };
         /**
          * CardFieldInfo
-         * @description A value that a node shows on its card.
+         * @description A setting that the card of a node shows.
          */
         CardFieldInfo: {
-            /** Label */
+            /**
+             * Label
+             * @description Text beside the value.
+             */
             label: string;
             /**
              * Paths
-             * @description Where it may stand: the first of these that is set, else the first with a default.
+             * @description Paths of the setting in the node. The first one that is set is shown; if none is, the first
+             *     one that has a default. `*` stands for any key.
              */
             paths: string[];
         };
         /**
          * Catalog
-         * @description Everything a form, a palette or a document needs to know of the language.
+         * @description The loop language for editors: node kinds, ports, forms, algorithms and help.
          */
         Catalog: {
             /**
              * Algorithms
-             * @description By teaching port.
+             * @description Algorithms by teaching port.
              */
             algorithms: {
                 [key: string]: components["schemas"]["AlgorithmInfo"][];
             };
-            /** Architectures */
+            /**
+             * Architectures
+             * @description Presets of model architectures.
+             */
             architectures: components["schemas"]["PresetInfo"][];
             /**
              * Chart Order
-             * @description Metrics that one looks at first, in that order; a name is that of a learner or a probe.
+             * @description Names of the metrics of learners and probes that say most about a run, most important
+             *     first.
              */
             chart_order: string[];
             /**
              * Charts
-             * @description Which metrics stand together on the charts that a run opens with, the first first.
+             * @description Charts that the page of a run shows at first, in order.
              */
             charts: components["schemas"]["ChartInfo"][];
             /**
              * Codes
-             * @description Codes of findings and what they mean.
+             * @description What each code of a finding means.
              */
             codes: {
                 [key: string]: string;
             };
             /**
              * Form Sections
-             * @description In the order in which a form has them.
+             * @description Sections of a node's form, in order.
              */
             form_sections: components["schemas"]["FormSectionInfo"][];
-            /** Groups */
+            /**
+             * Groups
+             * @description Groups of the palette, in order.
+             */
             groups: components["schemas"]["GroupInfo"][];
-            /** Hardware */
+            /**
+             * Hardware
+             * @description Presets of hardware.
+             */
             hardware: components["schemas"]["PresetInfo"][];
-            /** Kinds */
+            /**
+             * Kinds
+             * @description Node kinds by name.
+             */
             kinds: {
                 [key: string]: components["schemas"]["KindInfo"];
             };
-            /** Levels */
+            /**
+             * Levels
+             * @description Levels of settings in forms, simplest first.
+             */
             levels: ("simple" | "advanced" | "expert")[];
             /**
              * Metrics
-             * @description What learners report.
+             * @description Metrics of learners, by name.
              */
             metrics: {
                 [key: string]: components["schemas"]["Metric"];
             };
             /**
              * Modes
-             * @description In the order in which they are offered.
+             * @description In the order in which an editor offers them.
              */
             modes: components["schemas"]["ModeInfo"][];
-            /** Port Types */
+            /**
+             * Port Types
+             * @description Port types by name.
+             */
             port_types: {
                 [key: string]: components["schemas"]["PortTypeInfo"];
             };
             /**
              * Probe Metrics
-             * @description What probes report; `@k` stands for a number of samples.
+             * @description Metrics of probes (`evaluate` nodes), by name; `@k` stands for a number of samples.
              */
             probe_metrics: {
                 [key: string]: components["schemas"]["Metric"];
             };
             /**
              * Remedies
-             * @description What helps a run that its stages' waits hold back.
+             * @description Changes that can shorten the steps of a run.
              */
             remedies: components["schemas"]["RemedyInfo"][];
             /** Rewards */
@@ -1599,10 +1724,13 @@ export interface components {
             tasks: components["schemas"]["TaskInfo"][];
             /**
              * Unfinished
-             * @description Those of what is not there yet while a loop is drawn: next steps, and no faults.
+             * @description Codes of findings that only say what a draft still lacks. They can be shown as next steps.
              */
             unfinished: string[];
-            /** Version */
+            /**
+             * Version
+             * @description Version of the loop language.
+             */
             version: number;
         };
         /**
@@ -1619,7 +1747,7 @@ export interface components {
             op: "set" | "remove" | "insert" | "rename" | "add_edge" | "remove_edge";
             /**
              * Path
-             * @description What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`.
+             * @description Path of what is changed, e.g. `nodes.actor.training.optimizer.lr` or `edges.3`.
              */
             path: string;
             /**
@@ -1630,14 +1758,15 @@ export interface components {
         };
         /**
          * ChangeRun
-         * @description What is left out stays as it is.
+         * @description Properties to change. Those left out or null stay as they are.
          */
         ChangeRun: {
             /** Name */
             name?: string | null;
             /**
              * Priority
-             * @description Of queued runs the greatest starts first.
+             * @description Queued runs with a higher priority start first. Can only be changed while the run is
+             *     queued.
              */
             priority?: number | null;
             /** Tags */
@@ -1645,19 +1774,19 @@ export interface components {
         };
         /**
          * ChartInfo
-         * @description Metrics that stand on one chart.
+         * @description Metrics that share one chart.
          */
         ChartInfo: {
             /**
              * Metrics
-             * @description Of learners, and of probes whatever stands before the name.
+             * @description Names of metrics. Those of probes match with any prefix before the name.
              */
             metrics: string[];
             /** Name */
             name: string;
             /**
              * Ports
-             * @description Teaching ports for whose algorithms it is; none: for every loop.
+             * @description Teaching ports: the chart is shown if a node learns at one of them. Empty: for every loop.
              */
             ports: string[];
             /** Title */
@@ -1667,38 +1796,46 @@ export interface components {
         CheckReport: {
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
-            /** Ok */
+            /**
+             * Ok
+             * @description Whether there are no errors. Warnings and hints are allowed.
+             */
             ok: boolean;
         };
         /** CheckResult */
         CheckResult: {
             /**
              * Budget
-             * @description Share of each GPU's memory that the loop may use; None where it cannot be read.
+             * @description Share of each GPU's memory that the loop may use, 0 to 1; null if the loop cannot be read.
              */
             budget?: number | null;
-            /** @description None where the loop cannot be read; of a loop with errors, what is known already. */
+            /**
+             * @description Null if the loop cannot be read or its hardware is not known. For a loop with errors, what is
+             *     known so far.
+             */
             estimate: components["schemas"]["Estimate"] | null;
             /**
              * Missing
-             * @description Why a run would not find its GPUs where runs go, in a sentence; None where it would.
+             * @description Why a run would not find enough GPUs on this server, in a sentence; null if it would, or if
+             *     runs go to a Ray cluster.
              */
             missing?: string | null;
             /**
              * Mode
-             * @description What the loop names or, where it names none, what its graph shows; None where it cannot be
+             * @description Mode that the loop names, or else the one that its graph suggests; null if it cannot be
              *     read.
              */
             mode: ("online" | "offline" | "reward_modeling") | null;
-            /** @description None where the loop has errors or asks for what does not run yet. */
+            /** @description Null if the loop has errors or needs something that this version cannot run. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
             /**
              * Spec Hash
-             * @description Of what the loop means: the same as that of a run which ran the same.
+             * @description Hash of the loop without layout, notes, formatting and defaults, comparable with
+             *     `Run.spec_hash`; null if it cannot be read.
              */
             spec_hash?: string | null;
-            /** @description How the time of a step comes about; None where there is no estimate. */
+            /** @description Times of the phases; null if `estimate` is. */
             time?: components["schemas"]["PredictedTime"] | null;
         };
         /**
@@ -1708,39 +1845,49 @@ export interface components {
         CheckpointEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Best
+             * @description Whether it is the best so far by `run.best` of the loop.
              * @default false
              */
             best: boolean;
             /**
              * Metrics
+             * @description Values of the metrics of `run.best`; empty if it is not the best.
              * @default {}
              */
             metrics: {
                 [key: string]: number | null;
             };
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
-            /** Path */
+            /**
+             * Path
+             * @description Folder of the checkpoint in the run folder.
+             */
             path: string;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -1754,7 +1901,7 @@ export interface components {
         };
         /**
          * CheckpointRequest
-         * @description Ask the run to write a checkpoint now.
+         * @description Asks the run to write a checkpoint now.
          */
         CheckpointRequest: {
             /**
@@ -1770,7 +1917,7 @@ export interface components {
         };
         /**
          * CodeEntry
-         * @description One code of the list.
+         * @description A code that has help.
          */
         CodeEntry: {
             /** Code */
@@ -1778,41 +1925,57 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** ColumnFound */
+        /**
+         * ColumnFound
+         * @description A column of a dataset, and the nodes that use it.
+         */
         ColumnFound: {
-            /** Is Mapped */
+            /**
+             * Is Mapped
+             * @description Whether `columns` of the dataset node maps it.
+             */
             is_mapped: boolean;
             /**
              * Name
-             * @description In the loop.
+             * @description Name of the column in the loop.
              */
             name: string;
             /**
              * Source
-             * @description In the source.
+             * @description Name of the column in the data source.
              */
             source: string;
-            /** Type */
+            /**
+             * Type
+             * @description `text`, `number`, `yes or no`, `chat`, `list`, `object`, or `empty` if no row shown has a
+             *     value.
+             */
             type: string;
             /** Used */
             used: components["schemas"]["ColumnUse"][];
         };
         /**
          * ColumnUse
-         * @description Who reads a column, and as what.
+         * @description A node that uses a column.
          */
         ColumnUse: {
             /** Node */
             node: string;
-            /** Reads */
+            /**
+             * Reads
+             * @description What it uses the column for, in words.
+             */
             reads: string;
         };
         /**
          * CompareValues
-         * @description Values by path, as a new run from this one would have them.
+         * @description New values of settings, as a fork of the run would have them.
          */
         CompareValues: {
-            /** Set */
+            /**
+             * Set
+             * @description New values by path, e.g. `schedule.steps`.
+             */
             set: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -1820,12 +1983,12 @@ export interface components {
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
         /**
          * Cost
-         * @description What the estimator says; the loop's own hardware counts.
+         * @description Estimated time and memory of the loop on its own hardware.
          */
         Cost: {
             /**
              * Gpu Hours
-             * @description 0 where there are no GPUs.
+             * @description Number of GPUs times `seconds`, in hours; 0 without GPUs.
              */
             gpu_hours: number;
             /** Gpus */
@@ -1834,43 +1997,44 @@ export interface components {
             hardware: string;
             /**
              * Is Whole
-             * @description Whether these are all phases; else the run takes longer.
+             * @description Whether `seconds` covers all phases; if not, the run takes longer.
              */
             is_whole: boolean;
             /**
              * Memory Bytes
-             * @description Of the fullest GPU, or of the machine where there is none; None: not known.
+             * @description Peak memory of the fullest GPU, or without GPUs of the largest process; null if not known.
              */
             memory_bytes: number | null;
             /**
              * Phase
-             * @description Its name, where there are others beside it.
+             * @description Name of that phase; null if the loop has only one.
              */
             phase: string | null;
             /**
              * Seconds
-             * @description Of all phases whose steps are known.
+             * @description Seconds of all phases whose duration is known.
              */
             seconds: number;
             /**
              * Step Seconds
-             * @description Of the phase that the run spends most time in; None: not known.
+             * @description Seconds per step in the phase that takes most of the run; null if not known.
              */
             step_seconds: number | null;
         };
         /**
          * Curve
-         * @description One number over the steps of a run.
+         * @description A metric of an algorithm, and how its curve should look.
          */
         Curve: {
             /**
              * Better
+             * @description Direction in which the metric is better.
              * @enum {string}
              */
             better: "higher" | "lower" | "steady" | "none";
             /**
              * Expect
-             * @description What it should look like.
+             * @description How the curve should look.
              */
             expect: string;
             /** Help */
@@ -1879,7 +2043,7 @@ export interface components {
             metric: string;
             /**
              * Otherwise
-             * @description What to do where it looks different.
+             * @description What to do if it looks different.
              */
             otherwise: string;
             /** Title */
@@ -1887,12 +2051,15 @@ export interface components {
         };
         /**
          * CurveOutline
-         * @description What is known of a curve without its points.
+         * @description Facts of a curve, without its points.
          */
         CurveOutline: {
             /** First Step */
             first_step: number;
-            /** Last */
+            /**
+             * Last
+             * @description Value of the last point; null if it is not finite.
+             */
             last: number | null;
             /** Last Step */
             last_step: number;
@@ -1900,10 +2067,13 @@ export interface components {
             metric: string;
             /**
              * Node
-             * @description `run` for metrics of no node.
+             * @description `run` for metrics of the whole run.
              */
             node: string;
-            /** Points */
+            /**
+             * Points
+             * @description Number of points.
+             */
             points: number;
         };
         /** CurvesOfRuns */
@@ -1912,7 +2082,7 @@ export interface components {
             runs: components["schemas"]["RunCurves"][];
             /**
              * Width
-             * @description Steps in a bucket, the same for all.
+             * @description Steps per bucket, the same for all runs.
              */
             width: number;
         };
@@ -1924,12 +2094,12 @@ export interface components {
             rows: JsonObject[];
             /**
              * Total
-             * @description Rows of the source.
+             * @description Number of rows in the data source.
              */
             total: number;
             /**
              * Unread
-             * @description Columns that the loop reads and the rows lack.
+             * @description Columns that nodes of the loop use and the rows do not have.
              */
             unread: string[];
         };
@@ -1940,15 +2110,21 @@ export interface components {
         DatasetRows: {
             /**
              * Completion
-             * @description The column that stands for what would be written; null: the first of `completion`,
-             *     `target`, `answer`, `chosen` that is there.
+             * @description Column to take as the completion; null: the first of `completion`, `target`, `answer` and
+             *     `chosen` that exists.
              */
             completion?: string | null;
-            /** Count */
+            /**
+             * Count
+             * @description Most rows.
+             */
             count?: number;
             /** Node */
             node: string;
-            /** Offset */
+            /**
+             * Offset
+             * @description Index of the first row, from 0.
+             */
             offset?: number;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1958,56 +2134,57 @@ export interface components {
         };
         /**
          * Decision
-         * @description A value that the loop leaves to the compiler.
+         * @description The value that the compiler chose for a setting that the loop leaves open.
          */
         Decision: {
             /**
              * Path
-             * @description Where it would be written.
+             * @description Path of the setting, e.g. `nodes.actor.training.micro_batch`.
              */
             path: string;
             /** Reason */
             reason: string;
             /**
              * Value
-             * @description What is counted with.
+             * @description The chosen value.
              */
             value: Json;
         };
         /**
          * Diagnostic
-         * @description One finding about a spec.
+         * @description A finding of the checks of a loop.
          */
         Diagnostic: {
             /**
              * Code
-             * @description A key of `CODES`.
+             * @description Stable code, e.g. `learning.no_goal`; the catalog has all codes with their meaning.
              */
             code: string;
             /**
              * Column
-             * @description Column of the YAML text, from 1.
+             * @description Column of the YAML text, from 1; null if not known.
              */
             column?: number | null;
             /**
              * Field
-             * @description The path inside the node, or the full path where there is no node.
+             * @description Path inside the node, e.g. `rollout.top_p`; the full path, e.g. `edges.3`, if `node` is
+             *     null.
              */
             field?: string | null;
             /**
              * Fixes
-             * @description Fixes that one click applies.
+             * @description Suggested fixes; one of them is enough.
              * @default []
              */
             fixes: components["schemas"]["Fix"][];
             /**
              * Hint
-             * @description What to change.
+             * @description What to change; null if there is no advice.
              */
             hint?: string | null;
             /**
              * Line
-             * @description Line of the YAML text, from 1.
+             * @description Line of the YAML text, from 1; null if not known.
              */
             line?: number | null;
             /**
@@ -2017,7 +2194,7 @@ export interface components {
             message: string;
             /**
              * Node
-             * @description The node it is about.
+             * @description Node that it is about; null if it is about no single node.
              */
             node?: string | null;
             /**
@@ -2027,38 +2204,43 @@ export interface components {
             severity: components["schemas"]["Severity"];
             /**
              * Text Line
-             * @description Line within the text in the field, such as code or a template, from 1.
+             * @description Line within a text in the field, such as code or a template, from 1; otherwise null.
              */
             text_line?: number | null;
         };
         /**
          * DiagnosticEvent
-         * @description A finding of the checks, as it stood when the run began.
+         * @description A finding of the checks at the start of the run.
          */
         DiagnosticEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /** Diagnostic */
             diagnostic: JsonObject;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -2074,7 +2256,7 @@ export interface components {
         DiffLine: {
             /**
              * Kind
-             * @description A gap stands for lines that are the same on both sides.
+             * @description `gap` stands for omitted lines that are the same in both texts.
              * @enum {string}
              */
             kind: "same" | "added" | "removed" | "gap";
@@ -2102,37 +2284,40 @@ export interface components {
         };
         /**
          * EdgeGauge
-         * @description What one edge delivers; rows are counted once however many stages of a node read them.
+         * @description Rows that an edge delivers. A row counts once, even if several stages of the node read it.
          */
         EdgeGauge: {
             /**
              * Evaluation
-             * @description Flows in evaluations only: a second of the time between evaluations, up to now.
+             * @description Whether rows flow only in evaluations. The rate is then over the time between evaluations, up
+             *     to now.
              * @default false
              */
             evaluation: boolean;
             /**
              * Queue
-             * @description Rows that are there and that its reader has not taken yet.
+             * @description Rows that were delivered and not read yet.
              * @default 0
              */
             queue: number;
             /**
              * Rows
-             * @description Since the run was started or resumed; grows while rows flow.
+             * @description Rows delivered since the run was started or resumed.
              * @default 0
              */
             rows: number;
             /**
              * Rows Per Second
-             * @description Over the whole time of the last steps of the phase: times `step_seconds` it is what a step
-             *     brings, 0 where nothing flows in this phase, null before the phase's first step is done.
+             * @description Rows per second over the whole time of the last steps of the phase. Times `step_seconds` it
+             *     gives the rows of a step. 0 if nothing flows in this phase, null before its first step has
+             *     ended.
              */
             rows_per_second?: number | null;
             /**
              * Staleness
-             * @description Into a learner's teaching port: versions by which its weights were ahead of those that wrote
-             *     what it learned from last; null before it learned.
+             * @description Of an edge to a teaching port: how many versions the learner's weights were ahead of the
+             *     weights that generated the rows it learned from last. Null for other edges, and before it has
+             *     learned.
              */
             staleness?: number | null;
         };
@@ -2140,65 +2325,74 @@ export interface components {
         EditDocument: {
             /**
              * Base
-             * @description The revision that was edited; null makes a new loop with this id.
+             * @description Revision that was edited; null: create a new loop with this id.
              */
             base: string | null;
             /**
              * Edit Session
-             * @description As in a save of a text: edits of one session are one version for a while.
+             * @description Id of an editing session, e.g. of a browser tab. Saves of one session within some time are
+             *     one version; without an id, each save is a version.
              */
             edit_session?: string | null;
             /**
              * Spec
-             * @description The loop as it shall be: the text is changed to say so, comments and number formats elsewhere
-             *     are kept. Without it the text is the loop.
+             * @description The edited loop as data. `yaml` is changed to match it, and keeps comments and number formats
+             *     elsewhere. Null: `yaml` is saved as it is.
              */
             spec?: JsonObject | null;
             /**
              * Strict
-             * @description Refuse a loop that is only a draft, one with fields that cannot be read, instead of saving
-             *     it.
+             * @description Whether to refuse a draft with fields that cannot be read, instead of saving it.
              */
             strict?: boolean;
             /**
              * Yaml
-             * @description The loop as text.
+             * @description The loop as text, before the edit if `spec` is given.
              */
             yaml: string;
         };
         /**
          * EditEvent
-         * @description Hot fields were changed while the run was going.
+         * @description Settings were changed during the run.
          */
         EditEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * By
+             * @description Who changed them.
              * @default user
              */
             by: string;
-            /** Changes */
+            /**
+             * Changes
+             * @description New values by path.
+             */
             changes: JsonObject;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -2212,7 +2406,7 @@ export interface components {
         };
         /**
          * EditRequest
-         * @description Ask the run to change hot fields.
+         * @description Asks the run to change settings.
          */
         EditRequest: {
             /**
@@ -2220,7 +2414,10 @@ export interface components {
              * @default user
              */
             by: string;
-            /** Changes */
+            /**
+             * Changes
+             * @description New values by path.
+             */
             changes: JsonObject;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2230,17 +2427,27 @@ export interface components {
         };
         /** EditRun */
         EditRun: {
-            /** By */
+            /**
+             * By
+             * @description Who changes them, as the run's events will say.
+             */
             by?: string;
             /**
              * Changes
-             * @description Hot fields to change, path to value.
+             * @description New values by path; only settings that can be changed during a run.
              */
             changes: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
         };
-        /** ErrorBody */
+        /**
+         * ErrorBody
+         * @description Body of every error response.
+         *
+         *     `code` is a stable name of the error, e.g. `run.not_queued`. `message` says for users what was
+         *     found, what was expected and what to change. `detail` has data for programs, e.g. the
+         *     diagnostics of a loop or the current document of a conflict, or is null.
+         */
         ErrorBody: {
             /** Code */
             code: string;
@@ -2251,65 +2458,65 @@ export interface components {
         };
         /**
          * Estimate
-         * @description What a loop costs in memory and time.
+         * @description Estimated memory and time of a loop.
          */
         Estimate: {
             /**
              * Bottleneck
-             * @description The stage that takes longest in it; empty where nothing runs, or where that is not known.
+             * @description Stage that takes longest in that phase; empty if nothing runs or the times are not known.
              */
             bottleneck: string;
             /**
              * Gpus
-             * @description Every GPU, pool by pool.
+             * @description GPUs, pool by pool; at most 512 of each pool are listed.
              */
             gpus: components["schemas"]["GpuEstimate"][];
             /**
              * Guessed
-             * @description Models whose numbers are a guess.
+             * @description Models for which the estimate rests on a guess.
              * @default []
              */
             guessed: components["schemas"]["GuessedModel"][];
             /**
              * Parameters
-             * @description Weights group to its number of parameters.
+             * @description Number of parameters of each weights group.
              */
             parameters: {
                 [key: string]: number;
             };
             /**
              * Rollout
-             * @description By node that writes.
+             * @description Caches of the engines, by the node that generates.
              */
             rollout: {
                 [key: string]: components["schemas"]["RolloutEstimate"];
             };
             /**
              * Stages
-             * @description Every stage of every phase.
+             * @description All stages of the loop, each with its largest load over all phases.
              */
             stages: components["schemas"]["StageEstimate"][];
             /**
              * Step Seconds
-             * @description Time of one step of the phase that takes most of the run, evaluations spread over steps;
-             *     None: one of its stages has no time.
+             * @description Seconds per step in the phase that takes most of the run, with evaluations spread over the
+             *     steps; null if the time of a stage is not known.
              */
             step_seconds: number | null;
             /**
              * Unknown
-             * @description Models of which nothing is known.
+             * @description Models that are not known.
              * @default []
              */
             unknown: components["schemas"]["UnknownModel"][];
         };
         /**
          * Example
-         * @description The two sides, as a person reads them.
+         * @description A wrong example and its correction.
          */
         Example: {
             /**
              * Language
-             * @description `readings` are numbers of a run, a line each.
+             * @description `yaml`: part of a loop. `readings`: metrics of a run, one per line.
              * @enum {string}
              */
             language: "yaml" | "readings";
@@ -2325,7 +2532,7 @@ export interface components {
         Explanation: {
             /** Code */
             code: string;
-            /** @description None for what no loop shows, such as a machine that went away. */
+            /** @description Null if no loop can show it, e.g. for a lost worker. */
             example: components["schemas"]["Example"] | null;
             /**
              * Fix
@@ -2334,14 +2541,14 @@ export interface components {
             fix: string[];
             /**
              * Matters
-             * @description Why one should care.
+             * @description Why it matters.
              */
             matters: string;
             /** Means */
             means: string;
             /**
              * Source
-             * @description A paper or a manual.
+             * @description Paper or manual; null if there is none.
              */
             source: string | null;
             /** Title */
@@ -2349,160 +2556,180 @@ export interface components {
         };
         /**
          * FitLoop
-         * @description The loop, and at most one of the two budgets; without one the loop's own counts.
+         * @description A loop, and at most one of the two memory budgets; without one, the loop's own budget
+         *     holds.
          */
         FitLoop: {
             /**
              * Budget Fraction
-             * @description Share of each GPU that may be used.
+             * @description Share of each GPU's memory that may be used, 0 to 1.
              */
             budget_fraction?: number | null;
             /**
              * Budget Gib
-             * @description GiB of each GPU that may be used.
+             * @description Memory of each GPU that may be used, in GiB.
              */
             budget_gib?: number | null;
             /**
              * Locks
-             * @description Paths of settings that stay as they are; null: those that the loop itself locks.
+             * @description Paths of settings that must not change; null: those that the loop itself locks.
              */
             locks?: string[] | null;
             /**
              * Spec
-             * @description The loop as data, in the words of the YAML.
+             * @description The loop as data with the keys of the YAML.
              */
             spec?: JsonObject | null;
             /**
              * With Ways
-             * @description Whether to look for what would make it fit where nothing else does.
+             * @description Whether to look for further ways to make the loop fit if no allowed change does.
              */
             with_ways?: boolean;
             /**
              * Yaml
-             * @description The loop as text; findings have line and column then.
+             * @description The loop as YAML text; findings then have line and column.
              */
             yaml?: string | null;
         };
         /** FitResult */
         FitResult: {
+            /** @description Estimate for the fitted loop. */
             after: components["schemas"]["Estimate"];
             after_time: components["schemas"]["PredictedTime"];
+            /** @description Estimate for the given loop. */
             before: components["schemas"]["Estimate"];
             before_time: components["schemas"]["PredictedTime"];
             /**
              * Budget Fraction
-             * @description Share of each GPU that was asked for.
+             * @description Share of each GPU's memory that may be used, 0 to 1.
              */
             budget_fraction: number;
             /** Changes */
             changes: components["schemas"]["FittedValue"][];
             /**
              * Edits
-             * @description What makes the fitted loop of the loop as it is.
+             * @description Edits that turn the given loop into the fitted one.
              */
             edits: components["schemas"]["Change"][];
             /** Fits */
             fits: boolean;
             /**
              * Over Bytes
-             * @description By how much the worst GPU is still over.
+             * @description Bytes by which the fullest GPU still exceeds the budget; 0 if none does.
              */
             over_bytes: number;
             /**
              * Refusal
-             * @description Why a run would not take the answer, whatever its memory; None: it would.
+             * @description Why a run would refuse the fitted loop, apart from memory; null if it would not.
              */
             refusal: string | null;
             /**
              * Spec
-             * @description The same as data.
+             * @description The fitted loop as data; null if the loop was given as data.
              */
             spec: JsonObject | null;
             /**
              * Tried
-             * @description Variants that were priced.
+             * @description Number of variants that were estimated.
              */
             tried: number;
             /**
              * Verdict
-             * @description In a sentence; the least budget that fits where ways were looked for.
+             * @description The result in words, with the smallest budget that fits if further ways were looked for.
              */
             verdict: string;
             /**
              * Ways
-             * @description The least first, where nothing that is free makes it fit.
+             * @description Further ways to make it fit, smallest change first; empty if it fits.
              */
             ways: components["schemas"]["FitWay"][];
             /**
              * Yaml
-             * @description The text with the changes, where a text was given.
+             * @description The fitted loop as text; null if the loop was given as data.
              */
             yaml: string | null;
         };
         /**
          * FitWay
-         * @description One way to make a loop fit, each by itself; where none does, one that comes closer.
+         * @description A way to make the loop fit, independent of the others. If none makes it fit, one that comes
+         *     closer.
          */
         FitWay: {
             /**
              * Edits
-             * @description What makes it of the loop as it is.
+             * @description Edits of the given loop that apply it.
              */
             edits: components["schemas"]["Change"][];
             /**
              * Over Bytes
-             * @description By how much the worst GPU is still over with it; 0: it fits.
+             * @description Bytes by which the fullest GPU still exceeds the budget; 0 if it fits.
              */
             over_bytes: number;
             /** Reason */
             reason: string;
             /**
              * Refusal
-             * @description Why a run would not take what it leads to; None: it would.
+             * @description Why a run would refuse the resulting loop; null if it would not.
              */
             refusal: string | null;
             /**
              * Step Seconds
-             * @description None: it does not fit yet.
+             * @description Estimated seconds per step; null if not known.
              */
             step_seconds: number | null;
             /** Title */
             title: string;
             /**
              * Touches
-             * @description What it asks of a person: a lock, the budget, other hardware, or to learn otherwise.
+             * @description What the user has to accept: an unlocked setting, another budget, other hardware, or a change
+             *     of what is learned.
              * @enum {string}
              */
             touches: "lock" | "budget" | "hardware" | "learning";
-            /** Unlocks */
+            /**
+             * Unlocks
+             * @description Paths of settings that it unlocks.
+             */
             unlocks: string[];
         };
-        /** FittedValue */
+        /**
+         * FittedValue
+         * @description A setting that gets another value.
+         */
         FittedValue: {
-            /** Is Locked */
+            /**
+             * Is Locked
+             * @description Whether the setting is one of the locks.
+             */
             is_locked: boolean;
             /**
              * Is Written
-             * @description Whether the loop will say it; else the compiler chooses it anew and nothing is written.
+             * @description Whether `edits` writes the value into the loop; if not, the compiler chooses it.
              */
             is_written: boolean;
-            /** New */
+            /**
+             * New
+             * @description New value; null: left to the compiler.
+             */
             new: Json;
-            /** New Text */
+            /**
+             * New Text
+             * @description The value used now, as text for display: the loop's, or else the compiler's.
+             */
             new_text: string;
             /**
              * Node
-             * @description Whose setting it is; None: the loop's.
+             * @description Node of the setting; null for settings of the loop itself.
              */
             node: string | null;
             /**
              * Old
-             * @description As the loop says; None: left open.
+             * @description Value in the loop; null: left to the compiler.
              */
             old: Json;
             /**
              * Old Text
-             * @description What runs before, to be shown: as said, else as chosen.
+             * @description The value used before, as text for display: the loop's, or else the compiler's.
              */
             old_text: string;
             /** Path */
@@ -2511,15 +2738,19 @@ export interface components {
             reason: string;
             /**
              * Seconds
-             * @description What it adds to a step; None: counted together with the one above, or nothing fits.
+             * @description Seconds that the change adds to a step; null if they are counted in the entry before, or if
+             *     nothing fits.
              */
             seconds: number | null;
-            /** Title */
+            /**
+             * Title
+             * @description Title of the setting in forms.
+             */
             title: string;
         };
         /**
          * Fix
-         * @description A fix that one click applies.
+         * @description A suggested fix that an editor can apply.
          */
         Fix: {
             /**
@@ -2529,7 +2760,7 @@ export interface components {
             changes: components["schemas"]["Change"][];
             /**
              * Title
-             * @description What the button says.
+             * @description Short title, e.g. for a button.
              */
             title: string;
         };
@@ -2537,34 +2768,40 @@ export interface components {
         ForkRun: {
             /**
              * Force
-             * @description Start although the estimate is over the memory budget.
+             * @description Start even if the estimate exceeds the memory budget.
              */
             force?: boolean;
-            /** Name */
+            /**
+             * Name
+             * @description Name of the new run; null: the name of the run that is forked, with `(fork)`.
+             */
             name?: string | null;
-            /** Set */
+            /**
+             * Set
+             * @description Settings to override: new values by path, e.g. `schedule.steps`.
+             */
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
              * Step
-             * @description The checkpoint to start from. Default: the last one.
+             * @description Step of the checkpoint to start from; null: the last one.
              */
             step?: number | null;
             /**
              * Trust
-             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             * @description Run Python code from a model's folder, if this server allows it.
              */
             trust?: boolean;
             /**
              * Yaml
-             * @description The loop of the new run. Default: the loop of the run that it is forked from.
+             * @description Loop of the new run as text; null: the loop of the run that is forked.
              */
             yaml?: string | null;
         };
         /**
          * FormSectionInfo
-         * @description A part of a form that folds.
+         * @description A collapsible section of a node's form.
          */
         FormSectionInfo: {
             /**
@@ -2574,7 +2811,7 @@ export interface components {
             name: "model" | "reading" | "generation" | "learning" | "placement" | "checkpoint" | "note";
             /**
              * Opens
-             * @description Whether it begins open.
+             * @description Whether the section is open at first.
              */
             opens: boolean;
             /** Title */
@@ -2582,42 +2819,49 @@ export interface components {
         };
         /**
          * FormulaText
-         * @description One step of what is computed.
+         * @description One formula of an algorithm.
          */
         FormulaText: {
+            /** @description The formula as MathML. */
             maths: components["schemas"]["MathElement"];
             /** Name */
             name: string;
-            /** Note */
+            /**
+             * Note
+             * @description How to read it; may be empty.
+             */
             note: string;
             /**
              * Settings
-             * @description Fields of the algorithm from which its numbers are.
+             * @description Settings of the algorithm that its numbers come from.
              */
             settings: string[];
             /**
              * Text
-             * @description On one line, for a terminal or to be copied.
+             * @description The formula as text in one line.
              */
             text: string;
         };
         /**
          * Fragment
-         * @description A piece of a loop, in the words of the YAML.
+         * @description A part of a loop, with the keys of the YAML.
          */
         Fragment: {
             /**
              * Diagnostics
-             * @description Why the text cannot be read.
+             * @description Why the text cannot be read; empty if it can.
              */
             diagnostics: components["schemas"]["Diagnostic"][];
-            /** Edges */
+            /**
+             * Edges
+             * @description Edges of the text.
+             */
             edges: (string | JsonObject)[];
             /** Layout */
             layout: JsonObject;
             /**
              * Nodes
-             * @description Empty where the text holds no nodes.
+             * @description Nodes by name; empty if the text contains none.
              */
             nodes: {
                 [key: string]: JsonObject;
@@ -2625,14 +2869,17 @@ export interface components {
         };
         /**
          * Gauges
-         * @description The latest state of a run: replaced whole.
+         * @description Current state and speed of a run. Each message replaces the one before.
          */
         Gauges: {
-            /** At */
+            /**
+             * At
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
+             */
             at: string;
             /**
              * At Work
-             * @description All that run at once.
+             * @description All running stages.
              * @default []
              */
             at_work: components["schemas"]["StageAtWork"][];
@@ -2643,12 +2890,12 @@ export interface components {
             attempt: number;
             /**
              * Bottleneck
-             * @description The stage that takes most of a step.
+             * @description Stage that takes most time in a step; null before the phase's first step has ended.
              */
             bottleneck?: string | null;
             /**
              * Edges
-             * @description By `node.port->node.port`, or the edge's id.
+             * @description By id of the edge, or else as `node.port->node.port`.
              * @default {}
              */
             edges: {
@@ -2656,24 +2903,26 @@ export interface components {
             };
             /**
              * Eta Seconds
-             * @description Steps and evaluations that are left, by the mean of those measured last.
+             * @description Estimated seconds until the run ends, from the mean times of the last steps and evaluations;
+             *     null if not known.
              */
             eta_seconds?: number | null;
             /**
              * Evaluation Share
-             * @description Share of the time that went into evaluations, 0 to 1.
+             * @description Share of the time spent in evaluations, 0 to 1.
              * @default 0
              */
             evaluation_share: number;
             /**
              * Is Bound
-             * @description `steps_total` is the most that it can be: a trigger or a full buffer may end a phase
-             *     before.
+             * @description Whether `steps_total` is only an upper limit, because a trigger or a full buffer may end a
+             *     phase earlier.
              * @default false
              */
             is_bound: boolean;
             /**
              * Memory
+             * @description `rss_bytes`: memory of all worker processes in bytes. Empty if not known.
              * @default {}
              */
             memory: {
@@ -2681,6 +2930,7 @@ export interface components {
             };
             /**
              * Nodes
+             * @description By node.
              * @default {}
              */
             nodes: {
@@ -2692,21 +2942,27 @@ export interface components {
             phase_step?: number | null;
             /**
              * Phase Step Seconds
-             * @description Mean of all steps of the phase that this attempt took, without evaluations.
+             * @description Mean time of all steps of the phase in this attempt, in seconds, without evaluations; null
+             *     before the first has ended.
              */
             phase_step_seconds?: number | null;
             /** Phase Steps */
             phase_steps?: number | null;
+            /** @description Progress of `stage`. */
             progress?: components["schemas"]["Progress"] | null;
-            /** Run */
+            /**
+             * Run
+             * @description Id of the run.
+             */
             run: string;
             /**
              * Stage
-             * @description The first of those at work, in the order of the plan.
+             * @description Running stage that is first in the order of the plan; null if none runs.
              */
             stage?: string | null;
             /**
              * Stages
+             * @description By name of the stage: `node.verb`.
              * @default {}
              */
             stages: {
@@ -2717,81 +2973,83 @@ export interface components {
             step: number;
             /**
              * Step Seconds
-             * @description Mean of the phase's last steps, without the evaluations between them.
+             * @description Mean time of the last steps of the phase in seconds, without evaluations; null before the
+             *     first step has ended. In the first step of a phase, the mean of the phases before.
              */
             step_seconds?: number | null;
             /**
              * Steps Total
-             * @description Of the whole run; null where that is not known.
+             * @description Number of steps of the whole run; null if not known.
              */
             steps_total?: number | null;
             /**
              * Window Steps
-             * @description Of how many steps `step_seconds` is the mean.
+             * @description Number of steps over which `step_seconds` is the mean.
              * @default 0
              */
             window_steps: number;
         };
         /**
          * GpuEstimate
-         * @description One GPU, or on a CPU one worker process.
+         * @description Memory of one GPU, or without GPUs of one worker process.
          */
         GpuEstimate: {
             /**
              * Capacity Bytes
-             * @description What the vendor prints.
+             * @description Nominal memory of the GPU, or the process's share of the machine's memory.
              */
             capacity_bytes: number;
             /**
              * Fits
-             * @description Whether the peak stays within what may be planned for, and every engine can start; None: not
-             *     known.
+             * @description Whether the peak is within `usable_bytes` and every engine can start; null if not known.
              */
             fits: boolean | null;
             /**
              * Index
-             * @description Its place in the pool.
+             * @description Index in the pool, from 0.
              */
             index: number;
             /**
              * Parts
-             * @description Everything that is ever resident. The peak is the sum over the parts of its stage.
+             * @description All memory that the loop uses here. The peak is the sum of the parts that are allocated in
+             *     `peak_stage`.
              */
             parts: components["schemas"]["PartEstimate"][];
             /**
              * Peak Bytes
-             * @description Most that is resident at once; None: not known.
+             * @description Most memory in use at once; null if not known.
              */
             peak_bytes: number | null;
             /**
              * Peak Stage
-             * @description When that is; empty where nothing runs, or where the peak is not known.
+             * @description Stage with the peak; empty if nothing runs or the peak is not known.
              */
             peak_stage: string;
             /**
              * Pool
-             * @description Its pool.
+             * @description Name of its pool.
              */
             pool: string;
             /**
              * Reason
-             * @description Why the peak is not known, or what does not fit where the peak is within the budget.
+             * @description Why the peak is not known, or what does not fit although the peak is within `usable_bytes`;
+             *     otherwise null.
              */
             reason?: string | null;
             /**
              * Usable Bytes
-             * @description What may be planned for: the budget's share of what a process can use.
+             * @description Memory that the loop may use: the memory budget's share of what a process can allocate.
              */
             usable_bytes: number;
         };
         /**
          * GroupInfo
-         * @description A section of the palette.
+         * @description A group of node kinds in the editor's palette.
          */
         GroupInfo: {
             /**
              * Color
-             * @description Name of the page's CSS variable.
+             * @description CSS variable of the page, e.g. `--group-data`.
              */
             color: string;
             /** Name */
@@ -2801,22 +3059,22 @@ export interface components {
         };
         /**
          * GuessedModel
-         * @description A model whose numbers are a guess.
+         * @description A model for which the estimate rests on a guess.
          */
         GuessedModel: {
             /**
              * Field
-             * @description Which field of it names the model.
+             * @description Field of the node with the model's name, e.g. `model.path`.
              */
             field: string;
             /**
              * Node
-             * @description Whose model it is.
+             * @description Node that names the model.
              */
             node: string;
             /**
              * Reason
-             * @description What was guessed.
+             * @description What was guessed, in a sentence.
              */
             reason: string;
         };
@@ -2824,12 +3082,15 @@ export interface components {
         HardwareEntry: {
             /**
              * Capacity Bytes
-             * @description Memory of one GPU, or of the machine where there is none.
+             * @description Memory of one GPU, or of the machine without GPUs.
              */
             capacity_bytes: number;
             /** Description */
             description: string;
-            /** Gpu */
+            /**
+             * Gpu
+             * @description Name of the GPU; null on hardware without GPUs.
+             */
             gpu: string | null;
             /** Gpus Per Node */
             gpus_per_node: number;
@@ -2839,11 +3100,14 @@ export interface components {
             nodes: number;
             /** Title */
             title: string;
-            /** Usable Bytes */
+            /**
+             * Usable Bytes
+             * @description Part of it that processes can use.
+             */
             usable_bytes: number;
             /**
              * Workers
-             * @description Worker processes on hardware without GPUs.
+             * @description Number of worker processes on hardware without GPUs; otherwise 0.
              */
             workers: number;
         };
@@ -2851,7 +3115,7 @@ export interface components {
         Health: {
             /**
              * Launcher
-             * @description How runs are started here: `process` or `ray_job`.
+             * @description How this server starts runs: `process` or `ray_job`.
              */
             launcher: string;
             /** Ok */
@@ -2866,47 +3130,49 @@ export interface components {
         };
         /**
          * InputInfo
-         * @description One input of a kind.
+         * @description An input port of a node kind.
          */
         InputInfo: {
             /** Help */
             help: string;
             /**
              * Max
-             * @description Greatest number of edges; null: any.
+             * @description Most edges that may lead to it; null: any number.
              */
             max: number | null;
             /** Name */
             name: string;
             /**
              * Of
-             * @description Whose rows it takes, in words; null: any.
+             * @description Restriction on the rows that it accepts, e.g. `own rollouts`; null: none.
              */
             of: string | null;
             /**
              * Phase
-             * @description When it is read.
+             * @description When a step reads it.
              * @enum {string}
              */
             phase: "generate" | "score" | "learn";
             /**
              * Required
-             * @description Whether it wants an edge, or the condition in words.
+             * @description Whether it needs an edge. A text is the condition under which it does, e.g. `where its values
+             *     are used`.
              */
             required: boolean | string;
             /**
              * Teaching
-             * @description Whether a phase's `learn` may name it.
+             * @description Whether it is a teaching port, which the `learn` of a phase can name.
              */
             teaching: boolean;
             /**
              * Type
-             * @description Name of a port type.
+             * @description Name of its port type, e.g. `Rollouts`.
              */
             type: string;
             /**
              * When
-             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             * @description Condition under which the port has an effect: the allowed values of settings, by path (null:
+             *     not set). Empty: always.
              */
             when: {
                 [key: string]: components["schemas"]["JsonValue"][];
@@ -2914,6 +3180,7 @@ export interface components {
         };
         /**
          * Isolation
+         * @description How strongly a loop's code is separated from the machine, strongest first.
          * @enum {string}
          */
         Isolation: "namespaces" | "calls" | "none";
@@ -3038,56 +3305,65 @@ export interface components {
         JsonValue: Json;
         /**
          * KindInfo
-         * @description A node kind.
+         * @description A node kind with its ports, settings and help.
          */
         KindInfo: {
             /**
              * Card Fields
-             * @description Further values that stand on the card and are edited there.
+             * @description Further settings that the card shows and lets the user edit.
              */
             card_fields: components["schemas"]["CardFieldInfo"][];
             /**
              * Color
-             * @description Name of the page's CSS variable; that of its group.
+             * @description CSS variable of the page: the color of its group.
              */
             color: string;
-            /** Group */
+            /**
+             * Group
+             * @description Name of its group in the palette.
+             */
             group: string;
             /** Help */
             help: string;
             /**
              * Icon
-             * @description Name of a lucide icon.
+             * @description Name of a Lucide icon, e.g. `database`.
              */
             icon: string;
             /** Inputs */
             inputs: components["schemas"]["InputInfo"][];
             /** Kind */
             kind: string;
+            /** @description Null for kinds that have no trainable weights. */
             learning: components["schemas"]["LearningInfo"] | null;
             /** Outputs */
             outputs: components["schemas"]["OutputInfo"][];
             /**
              * Runnable
-             * @description Whether this version runs it.
+             * @description Whether this version can run it. Loops with other kinds can only be planned and estimated.
              */
             runnable: boolean;
+            /** @description JSON Schema of its settings. */
             schema: components["schemas"]["JsonSchema"];
-            /** Stages */
+            /**
+             * Stages
+             * @description Stages that its nodes can have in a step, e.g. `generate` and `learn`.
+             */
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that stand beside the kind, most important first; `*` is any key.
+             * @description Paths of the settings that the card shows beside the kind, most important first; `*` stands
+             *     for any key.
              */
             summary: string[];
             /**
              * Synonyms
-             * @description Other words for it, and what it can do: algorithms, built-in rewards, tasks.
+             * @description Search words: other names, and its algorithms, built-in rewards and tasks.
              */
             synonyms: string[];
             /**
              * Template
-             * @description A node to start from.
+             * @description Settings of a new node.
              */
             template: JsonObject;
             /** Title */
@@ -3095,84 +3371,95 @@ export interface components {
         };
         /**
          * LearningInfo
-         * @description Where a kind that can be taught says how it learns.
+         * @description Paths of the settings that say how nodes of a trainable kind learn.
          */
         LearningInfo: {
             /**
              * Algorithm
-             * @description The setting; without it and without a teaching edge the node is no learner.
+             * @description Path of the algorithm. A node without this setting and without an edge to a teaching port
+             *     does not learn.
              */
             algorithm: string;
             /**
              * Names
-             * @description Paths of the names of its algorithms; `*` is any key.
+             * @description Paths where names of algorithms can be; `*` stands for any key.
              */
             names: string[];
             /**
              * Rate
-             * @description Path of its learning rate.
+             * @description Path of the learning rate.
              */
             rate: string;
         };
         /**
          * Lengths
-         * @description How long the rows are.
+         * @description How many tokens the rows have.
          */
         Lengths: {
             /**
              * Bins
-             * @description Rows in each bin.
+             * @description Histogram: the number of rows in each bin.
              */
             bins: number[];
             /**
              * Limit
-             * @description Most tokens that there is room for.
+             * @description Most tokens that a row can have; null if the model has no limit.
              */
             limit: number | null;
             /**
              * Limit From
-             * @description Where that comes from, in words.
+             * @description Where the limit comes from, in words.
              */
             limit_from: string;
-            /** Longest */
+            /**
+             * Longest
+             * @description Tokens of the longest row.
+             */
             longest: number;
             /** Mean */
             mean: number;
-            /** Measured */
+            /**
+             * Measured
+             * @description Number of rows that were counted.
+             */
             measured: number;
             /**
              * Over
-             * @description Rows that are longer.
+             * @description Number of rows that are longer than `limit`.
              */
             over: number;
             /**
              * Over Does
-             * @description What becomes of them.
+             * @description What a run does with longer rows, in words.
              */
             over_does: string;
             /**
              * Width
-             * @description Tokens of a bin.
+             * @description Width of a bin, in tokens.
              */
             width: number;
         };
         /**
          * LogEvent
-         * @description A line of the run's story; `detail` carries its numbers.
+         * @description A log message of the run.
          */
         LogEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
-            /** Detail */
+            /**
+             * Detail
+             * @description Data of the message; null if there is none.
+             */
             detail?: JsonObject | null;
             /**
              * Level
@@ -3182,16 +3469,20 @@ export interface components {
             level: "debug" | "info" | "warning" | "error";
             /** Message */
             message: string;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -3216,12 +3507,13 @@ export interface components {
             name: string;
             /**
              * Revision
-             * @description Names exactly this saved state; a save sends it as `If-Match`.
+             * @description Identifies this saved state; send it as `If-Match` with the next save.
              */
             revision: string;
             /**
              * Spec
-             * @description The text as data, in the words of the YAML; a draft with errors too.
+             * @description The loop as data, with the keys of the YAML, also for a draft with errors; null if the text
+             *     cannot be read at all.
              */
             spec: JsonObject | null;
             /**
@@ -3231,7 +3523,7 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description Number of the newest version. Edits of one session are one version.
+             * @description Number of the newest version. Saves of one editing session are one version.
              */
             version: number;
             /** Yaml */
@@ -3239,42 +3531,45 @@ export interface components {
         };
         /**
          * LoopHit
-         * @description Where a search found its words: a loop by its name, or a node of it.
+         * @description A search result: a loop with a matching name, or a matching node of a loop.
          */
         LoopHit: {
-            /** Kind */
+            /**
+             * Kind
+             * @description Kind of the node; null without a node.
+             */
             kind: string | null;
             /**
              * Loop
-             * @description The loop's id.
+             * @description Id of the loop.
              */
             loop: string;
             /** Loop Name */
             loop_name: string;
             /**
              * Model
-             * @description The model of the node, as the loop names it.
+             * @description Model that the node names; null if there is none.
              */
             model: string | null;
             /**
              * Node
-             * @description None where the loop itself is called so.
+             * @description Matching node; null if the loop's name matches.
              */
             node: string | null;
         };
         /**
          * LoopInput
-         * @description Exactly one of the two.
+         * @description A loop, as exactly one of `yaml` and `spec`.
          */
         LoopInput: {
             /**
              * Spec
-             * @description The loop as data, in the words of the YAML.
+             * @description The loop as data with the keys of the YAML.
              */
             spec?: JsonObject | null;
             /**
              * Yaml
-             * @description The loop as text; findings have line and column then.
+             * @description The loop as YAML text; findings then have line and column.
              */
             yaml?: string | null;
         };
@@ -3286,7 +3581,7 @@ export interface components {
             name: string;
             /**
              * Runnable Here
-             * @description Whether this machine can run it: the plan takes it, and the hardware is here.
+             * @description Whether this version can run it and this machine has the GPUs that it needs.
              */
             runnable_here: boolean;
             sketch: components["schemas"]["Sketch"];
@@ -3316,7 +3611,7 @@ export interface components {
             name: string;
             /**
              * Revision
-             * @description Names exactly this saved state; a save sends it as `If-Match`.
+             * @description Identifies this saved state; send it as `If-Match` with the next save.
              */
             revision: string;
             /**
@@ -3326,7 +3621,7 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description Number of the newest version. Edits of one session are one version.
+             * @description Number of the newest version. Saves of one editing session are one version.
              */
             version: number;
         };
@@ -3334,18 +3629,18 @@ export interface components {
         LoopText: {
             /**
              * Edit Session
-             * @description Names the session that edits, such as a tab. Its saves are one version for a while; without
-             *     it each save is a version.
+             * @description Id of an editing session, e.g. of a browser tab. Saves of one session within some time are
+             *     one version; without an id, each save is a version.
              */
             edit_session?: string | null;
             /**
              * Name
-             * @description What to call it. Default: the name in the text.
+             * @description Name of the saved loop; null: the name in the text.
              */
             name?: string | null;
             /**
              * Yaml
-             * @description The loop, as text. A draft may have errors, but it has to be readable as YAML.
+             * @description The loop as text. It may be a draft with errors, but must be valid YAML.
              */
             yaml: string;
         };
@@ -3353,13 +3648,13 @@ export interface components {
         LoopVersion: {
             /**
              * Is Kept
-             * @description Whether it stays for good: it has a label or a run, or was created or restored. Of the
-             *     others the newest stay.
+             * @description Whether it is kept permanently: it has a label or runs, or was created or restored. Of the
+             *     other versions only the newest are kept.
              */
             is_kept: boolean;
             /**
              * Label
-             * @description What a person called it.
+             * @description Label that a user gave it; null if there is none.
              */
             label: string | null;
             /** Name */
@@ -3371,26 +3666,26 @@ export interface components {
             reason: "created" | "edited" | "restored";
             /**
              * Restored From
-             * @description The version that was restored.
+             * @description Number of the version that was restored; null for other versions.
              */
             restored_from: number | null;
             /** Revision */
             revision: string;
             /**
              * Runs
-             * @description Runs that were started from exactly this.
+             * @description Number of runs that were started from exactly this version.
              */
             runs: number;
             /**
              * Saved At
              * Format: date-time
-             * @description Its last edit.
+             * @description Time of its last edit.
              */
             saved_at: string;
             /**
              * Started At
              * Format: date-time
-             * @description Its first edit; all edits of an edit session are one version.
+             * @description Time of its first edit. All edits of one editing session are one version.
              */
             started_at: string;
             /** Version */
@@ -3400,13 +3695,13 @@ export interface components {
         LoopVersionText: {
             /**
              * Is Kept
-             * @description Whether it stays for good: it has a label or a run, or was created or restored. Of the
-             *     others the newest stay.
+             * @description Whether it is kept permanently: it has a label or runs, or was created or restored. Of the
+             *     other versions only the newest are kept.
              */
             is_kept: boolean;
             /**
              * Label
-             * @description What a person called it.
+             * @description Label that a user gave it; null if there is none.
              */
             label: string | null;
             /** Name */
@@ -3418,20 +3713,20 @@ export interface components {
             reason: "created" | "edited" | "restored";
             /**
              * Restored From
-             * @description The version that was restored.
+             * @description Number of the version that was restored; null for other versions.
              */
             restored_from: number | null;
             /** Revision */
             revision: string;
             /**
              * Runs
-             * @description Runs that were started from exactly this.
+             * @description Number of runs that were started from exactly this version.
              */
             runs: number;
             /**
              * Saved At
              * Format: date-time
-             * @description Its last edit.
+             * @description Time of its last edit.
              */
             saved_at: string;
             /** Spec */
@@ -3439,7 +3734,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description Its first edit; all edits of an edit session are one version.
+             * @description Time of its first edit. All edits of one editing session are one version.
              */
             started_at: string;
             /** Version */
@@ -3449,7 +3744,7 @@ export interface components {
         };
         /**
          * MathElement
-         * @description One element of MathML; a leaf has a text, a branch has children.
+         * @description An element of MathML: a leaf has `text`, any other has `children`.
          */
         MathElement: {
             /** Children */
@@ -3466,14 +3761,14 @@ export interface components {
             text: string;
             /**
              * Upright
-             * @description Written upright, as names of functions are.
+             * @description Whether it is set upright, as names of functions are, and not in italics.
              * @default false
              */
             upright: boolean;
         };
         /**
          * Metric
-         * @description One number of a run.
+         * @description Help for one metric of a run.
          */
         Metric: {
             /**
@@ -3493,40 +3788,48 @@ export interface components {
         };
         /**
          * MetricsEvent
-         * @description Numbers of one node at one step.
+         * @description Metrics of one node, or of the whole run, at one step.
          */
         MetricsEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Evaluation
-             * @description Read by an evaluation; else by the node's own stage.
+             * @description Whether an evaluation measured them. Otherwise they are from the node's own stage.
              * @default false
              */
             evaluation: boolean;
-            /** Metrics */
+            /**
+             * Metrics
+             * @description Values by name; null if a value is not finite.
+             */
             metrics: {
                 [key: string]: number | null;
             };
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -3540,17 +3843,17 @@ export interface components {
         };
         /**
          * ModeInfo
-         * @description What a loop can be made for. It decides what is offered, and forbids nothing.
+         * @description A purpose of loops, e.g. `online`. It decides what an editor offers, and forbids nothing.
          */
         ModeInfo: {
             /**
              * Help
-             * @description One sentence.
+             * @description What the mode is for, in one sentence.
              */
             help: string;
             /**
              * Kinds
-             * @description Node kinds that are offered, in the order in which such a loop is drawn.
+             * @description Node kinds to offer, in the usual order of such a loop.
              */
             kinds: string[];
             /**
@@ -3558,7 +3861,10 @@ export interface components {
              * @enum {string}
              */
             name: "online" | "offline" | "reward_modeling";
-            /** Of Kind */
+            /**
+             * Of Kind
+             * @description What is hidden of each node kind, by its name.
+             */
             of_kind: {
                 [key: string]: components["schemas"]["ModeOfKind"];
             };
@@ -3567,32 +3873,32 @@ export interface components {
         };
         /**
          * ModeOfKind
-         * @description A node kind in loops of one mode: what is not offered of it, and what a node begins as.
+         * @description What an editor hides of a node kind in loops of one mode, and the settings of a new node.
          */
         ModeOfKind: {
             /**
              * Algorithms
-             * @description Names of algorithms that are not offered.
+             * @description Names of hidden algorithms.
              */
             algorithms: string[];
             /**
              * Fields
-             * @description Paths of settings that are not offered.
+             * @description Paths of hidden settings.
              */
             fields: string[];
             /**
              * Outputs
-             * @description Outputs that are not offered.
+             * @description Names of hidden outputs.
              */
             outputs: string[];
             /**
              * Ports
-             * @description Inputs that are not offered.
+             * @description Names of hidden inputs.
              */
             ports: string[];
             /**
              * Template
-             * @description A node to start from.
+             * @description Settings of a new node.
              */
             template: JsonObject;
         };
@@ -3600,10 +3906,13 @@ export interface components {
         ModelEntry: {
             /**
              * Aliases
-             * @description Hub ids that it stands for.
+             * @description Hugging Face model ids that it stands for.
              */
             aliases: string[];
-            /** Architecture */
+            /**
+             * Architecture
+             * @description Fields of the model's Hugging Face config.
+             */
             architecture: JsonObject;
             /** Description */
             description: string;
@@ -3616,7 +3925,7 @@ export interface components {
         MoveRun: {
             /**
              * Before
-             * @description The queued run that it is to start before; null: after all others.
+             * @description Id of the queued run to start before; null: after all others.
              */
             before: string | null;
         };
@@ -3624,42 +3933,42 @@ export interface components {
         NewRun: {
             /**
              * Force
-             * @description Start although the estimate is over the memory budget.
+             * @description Start even if the estimate exceeds the memory budget.
              */
             force?: boolean;
             /**
              * In One Process
-             * @description Run it in one process on the server's machine, without Ray.
+             * @description Run it in a single process on the server's machine, without Ray.
              */
             in_one_process?: boolean;
             /**
              * Loop Id
-             * @description The saved loop that this is a version of.
+             * @description Id of the saved loop that `yaml` is a version of.
              */
             loop_id?: string | null;
             /**
              * Name
-             * @description What to call the run. Default: the loop's name.
+             * @description Name of the run; null: the name of the loop.
              */
             name?: string | null;
             /**
              * Priority
-             * @description Of queued runs the greatest starts first.
+             * @description Queued runs with a higher priority start first.
              */
             priority?: number;
             /**
              * Resume
-             * @description A run whose last checkpoint this new run starts from.
+             * @description Id of a run from whose last checkpoint this run starts.
              */
             resume?: string | null;
             /**
              * Seed
-             * @description The seed of this run in place of the loop's own.
+             * @description Overrides `run.seed` of the loop; null: keep it.
              */
             seed?: number | null;
             /**
              * Set
-             * @description Fields to override for this run, path to value.
+             * @description Settings to override for this run: new values by path, e.g. `schedule.steps`.
              */
             set?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -3668,87 +3977,93 @@ export interface components {
             tags?: string[];
             /**
              * Trust
-             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             * @description Run Python code from a model's folder, if this server allows it.
              */
             trust?: boolean;
             /**
              * Yaml
-             * @description The loop, as text.
+             * @description The loop as text.
              */
             yaml: string;
         };
         /**
          * NodeGauge
-         * @description What one node does at present. Of its stages the one that takes most time gives the rates.
+         * @description Current speed of one node. Rates are those of its stage that takes most time.
          */
         NodeGauge: {
             /**
              * Blocked
-             * @description Share of that time in which what it reads was there, but others were at work in its pool.
+             * @description Share of that time in which its inputs were ready, but its pool ran other nodes.
              */
             blocked?: number | null;
             /**
              * Busy
-             * @description Share of the last steps' time that this node's stages took, 0 to 1.
+             * @description Share of the time of the last steps in which its stages ran, 0 to 1.
              */
             busy?: number | null;
             /**
              * Evaluation
-             * @description Works in evaluations only: time and shares are those between evaluations, up to now.
+             * @description Whether it works only in evaluations. Its rates and shares are then over the time between
+             *     evaluations, up to now.
              * @default false
              */
             evaluation: boolean;
             /**
              * Queue
-             * @description Rows that wait to be read by it.
+             * @description Rows that wait at its inputs; null if it has none.
              */
             queue?: number | null;
             /**
              * Samples Per Second
-             * @description While that stage runs: how fast it is, not how much the loop gets of it.
+             * @description Rows per second while that stage runs.
              */
             samples_per_second?: number | null;
             /**
              * Staleness
-             * @description A learner: versions by which its weights were ahead of those that wrote what it learned from
-             *     last.
+             * @description Of a learner: how many versions its weights were ahead of the weights that generated the rows
+             *     it learned from last; otherwise null.
              */
             staleness?: number | null;
             /**
              * Starved
-             * @description Share of that time in which it could have worked, but what it reads was not there yet.
+             * @description Share of that time in which it waited for its inputs while its pool was free.
              */
             starved?: number | null;
             /**
              * Tokens Per Second
-             * @description While that stage runs.
+             * @description Tokens per second while that stage runs.
              */
             tokens_per_second?: number | null;
             /**
              * Wall Samples Per Second
-             * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
+             * @description Rows per second over the whole time of the last steps, waits included. Times `step_seconds`
+             *     it gives the rows of a step.
              */
             wall_samples_per_second?: number | null;
             /**
              * Wall Tokens Per Second
-             * @description Over the whole time of the last steps.
+             * @description Tokens per second over the whole time of the last steps, waits included.
              */
             wall_tokens_per_second?: number | null;
         };
         /**
          * OutputInfo
-         * @description One output of a kind.
+         * @description An output port of a node kind.
          */
         OutputInfo: {
             /** Help */
             help: string;
             /** Name */
             name: string;
-            /** Type */
+            /**
+             * Type
+             * @description Name of its port type, e.g. `Rollouts`.
+             */
             type: string;
             /**
              * When
-             * @description By the path of a setting, its values for which the port is of use; null: not set.
+             * @description Condition under which the port has an effect: the allowed values of settings, by path (null:
+             *     not set). Empty: always.
              */
             when: {
                 [key: string]: components["schemas"]["JsonValue"][];
@@ -3756,53 +4071,80 @@ export interface components {
         };
         /** Overlap */
         Overlap: {
-            /** Columns */
+            /**
+             * Columns
+             * @description Columns that were compared.
+             */
             columns: string[];
             /**
              * Leaked
-             * @description Test rows that are among the training rows.
+             * @description Number of test rows that are equal to a training row.
              */
             leaked: number;
             /**
              * Near
-             * @description Further test rows that are nearly the same as a training row.
+             * @description Number of further test rows that are nearly equal to a training row.
              */
             near: number;
-            /** Pairs */
+            /**
+             * Pairs
+             * @description Some of these test rows, equal ones first.
+             */
             pairs: components["schemas"]["OverlapPair"][];
             /**
              * Read All
-             * @description Whether every row was read.
+             * @description Whether all rows of both datasets were read.
              */
             read_all: boolean;
-            /** Test Rows */
+            /**
+             * Test Rows
+             * @description Number of test rows that were read.
+             */
             test_rows: number;
-            /** Test Twice */
+            /**
+             * Test Twice
+             * @description Number of test rows that are equal to an earlier one.
+             */
             test_twice: number;
-            /** Train Rows */
+            /**
+             * Train Rows
+             * @description Number of training rows that were read.
+             */
             train_rows: number;
             /**
              * Train Twice
-             * @description Rows that stand in it before.
+             * @description Number of training rows that are equal to an earlier one.
              */
             train_twice: number;
         };
-        /** OverlapPair */
+        /**
+         * OverlapPair
+         * @description A test row with an equal or nearly equal training row.
+         */
         OverlapPair: {
-            /** Other */
+            /**
+             * Other
+             * @description Start of the test row's text.
+             */
             other: string;
             /**
              * Similarity
-             * @description 1 is equal but for case and blanks.
+             * @description Share of common word sequences; 1: equal apart from case and whitespace.
              */
             similarity: number;
-            /** Test */
+            /**
+             * Test
+             * @description Index of the test row, from 0.
+             */
             test: number;
-            /** Text */
+            /**
+             * Text
+             * @description Start of the training row's text.
+             */
             text: string;
             /**
              * Train
-             * @description Place of the row in its dataset.
+             * @description Index of the training row, from 0.
              */
             train: number;
         };
@@ -3810,11 +4152,14 @@ export interface components {
         ParseResult: {
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
-            /** Layout */
+            /**
+             * Layout
+             * @description Section `layout` of the text, also if the loop cannot be read; null if there is none.
+             */
             layout: JsonObject | null;
             /**
              * Spec
-             * @description The loop as data, None when the text gives none.
+             * @description The loop as data; null if it is not a readable loop.
              */
             spec: JsonObject | null;
         };
@@ -3825,39 +4170,40 @@ export interface components {
         };
         /**
          * PartEstimate
-         * @description Bytes of one kind that one node holds on a GPU.
+         * @description Memory that one node uses on a GPU for one purpose.
          */
         PartEstimate: {
             /**
              * Bytes
-             * @description How many.
+             * @description Size in bytes.
              */
             bytes: number;
             /**
              * Node
-             * @description Whose they are; of a weights group its owner.
+             * @description Node that uses it; for the weights of a weights group, the group's owner.
              */
             node: string;
             /**
              * Part
-             * @description What they are.
+             * @description What it is used for.
              * @enum {string}
              */
             part: "weights" | "gradients" | "optimizer" | "activations" | "logits" | "kv_cache" | "transfer" | "overhead";
             /**
              * Stages
-             * @description In which stages they are there.
+             * @description Stages during which it is allocated, as `node.verb`.
              */
             stages: string[];
         };
         /**
          * PastedRows
-         * @description Rows that come with the question.
+         * @description Rows that are part of the request.
          */
         PastedRows: {
             /**
              * Rows
-             * @description Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings.
+             * @description Columns of each row: `prompt`, `completion`, `answer`, ... Rows with the same `group` are
+             *     completions of one prompt.
              */
             rows: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -3872,60 +4218,67 @@ export interface components {
         PatchResult: {
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
-            /** Spec */
+            /**
+             * Spec
+             * @description The changed loop as data; null if it is not a readable loop.
+             */
             spec: JsonObject | null;
             /**
              * Yaml
-             * @description The text with the changes; comments and number formats elsewhere are kept.
+             * @description The changed text. Comments and number formats of other parts are kept.
              */
             yaml: string;
         };
         /**
          * PatchText
-         * @description The text, and either single changes or the loop as it shall be.
+         * @description A text and what to change in it, as exactly one of `changes` and `spec`.
          */
         PatchText: {
             /** Changes */
             changes?: components["schemas"]["Change"][] | null;
-            /** Spec */
+            /**
+             * Spec
+             * @description The loop that the text shall say afterwards, as data.
+             */
             spec?: JsonObject | null;
             /** Yaml */
             yaml: string;
         };
         /**
          * PhaseEstimate
-         * @description One phase.
+         * @description Estimated times of one phase.
          */
         PhaseEstimate: {
             /**
              * Name
-             * @description Its name.
+             * @description Name of the phase.
              */
             name: string;
             /**
              * Seconds
-             * @description Time of all of them.
+             * @description Seconds of all steps; null if `steps` or `step_seconds` is.
              */
             seconds: number | null;
             /**
              * Spans
-             * @description When it runs; evaluations, which are spread over steps, are not in it. Empty where a step has
-             *     no time.
+             * @description When the stages run within a step, without evaluations; empty if `step_seconds` is null.
              */
             spans: components["schemas"]["SpanEstimate"][];
             /**
              * Stages
-             * @description What runs in a step.
+             * @description Stages of a step, in order.
              */
             stages: string[];
             /**
              * Step Seconds
-             * @description Time of one step; None: one of its stages has no time.
+             * @description Seconds per step, with evaluations spread over the steps; null if the time of a stage is not
+             *     known.
              */
             step_seconds: number | null;
             /**
              * Steps
-             * @description Steps over the whole run, where they are known; a trigger may end the phase earlier.
+             * @description Number of steps over the whole run; null if not known. A trigger may end the phase
+             *     earlier.
              */
             steps: number | null;
         };
@@ -3936,42 +4289,49 @@ export interface components {
         PhaseEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Index
-             * @description Place in the schedule with its repeats written out.
+             * @description Index in the schedule with its repeats written out, from 0.
              */
             index: number;
             /**
              * Learn
+             * @description Teaching ports that are learned from, as `node.port`.
              * @default []
              */
             learn: string[];
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /** Phase */
             phase: string;
             /**
              * Round
+             * @description Which repeat of the group around it this is, from 1.
              * @default 1
              */
             round: number;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -3984,7 +4344,7 @@ export interface components {
             step?: number | null;
             /**
              * Steps
-             * @description Steps it will take, where that is known before.
+             * @description Number of steps, if it is known when the phase starts; otherwise null.
              */
             steps?: number | null;
             /**
@@ -3999,43 +4359,56 @@ export interface components {
             backends: components["schemas"]["BackendOfLearner"][];
             /**
              * Edits
-             * @description What makes the suggestion of the loop as it is.
+             * @description Edits that turn the given loop into the suggested one.
              */
             edits: components["schemas"]["Change"][];
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it is suggested, or why nothing is.
+             */
             reason: string;
             /**
              * Seconds
-             * @description How long that took.
+             * @description Duration of the search, in seconds.
              */
             seconds: number;
-            /** @description None where nothing faster was found. */
+            /** @description A faster placement; null if none was found. */
             suggested: components["schemas"]["Placed"] | null;
             /**
              * Tried
-             * @description Placements that were priced.
+             * @description Number of placements that were estimated.
              */
             tried: number;
+            /** @description The placement of the given loop. */
             yours: components["schemas"]["Placed"];
         };
-        /** Placed */
+        /**
+         * Placed
+         * @description A placement of the loop on its GPUs.
+         */
         Placed: {
             /** Fits */
             fits: boolean;
-            /** Over Bytes */
+            /**
+             * Over Bytes
+             * @description Bytes by which the fullest GPU exceeds the budget; 0 if none does.
+             */
             over_bytes: number;
             /** Pools */
             pools: components["schemas"]["PlacedPool"][];
             /**
              * Step Seconds
-             * @description None: it cannot run as it is, or a model is not known.
+             * @description Estimated seconds per step; null if it cannot run, or if a model is not known.
              */
             step_seconds: number | null;
-            /** Text */
+            /**
+             * Text
+             * @description The placement in words.
+             */
             text: string;
             /**
              * Verbs
-             * @description Seconds of a step by what is done.
+             * @description Seconds of a step by kind of work: `generate`, `learn`, `sync`, ...
              */
             verbs: {
                 [key: string]: number;
@@ -4045,21 +4418,21 @@ export interface components {
         PlacedPool: {
             /**
              * First
-             * @description Its first GPU, counted over all pools.
+             * @description Index of its first GPU, counted over all pools.
              */
             first: number;
             /** Gpus */
             gpus: number;
             /**
              * Nodes
-             * @description Owners of the weights that are held there.
+             * @description Nodes that own the weights held in the pool.
              */
             nodes: string[];
             /** Pool */
             pool: string;
             /**
              * Writers
-             * @description Nodes that write there.
+             * @description Nodes that generate in the pool.
              */
             writers: string[];
         };
@@ -4067,12 +4440,12 @@ export interface components {
         PlanSummary: {
             /**
              * Breakdowns
-             * @description The batch of every learner in every phase, from prompts to updates.
+             * @description How the batch of each learner is made up in each phase, where its rows are known.
              */
             breakdowns: components["schemas"]["BatchBreakdown"][];
             /**
              * Decisions
-             * @description What was chosen where the loop left it open.
+             * @description Values that the compiler chose for settings that the loop leaves open.
              */
             decisions: components["schemas"]["Decision"][];
             /**
@@ -4089,22 +4462,22 @@ export interface components {
         PlannedPhase: {
             /**
              * Dead Edges
-             * @description Edges that deliver nothing in this phase.
+             * @description Edges that deliver nothing in this phase, because their weight is 0.
              */
             dead_edges: string[];
             /**
              * Ends
-             * @description In words: `300 steps`, `until pool.full`.
+             * @description When it ends, in words: `300 steps`, `until pool.full`.
              */
             ends: string;
             /**
              * Index
-             * @description Place among the phases as written, groups counted through.
+             * @description Index among the phases as written, from 0; phases of groups are counted like others.
              */
             index: number;
             /**
              * Learn
-             * @description Live teaching ports, `node.port`.
+             * @description Teaching ports that are learned from, as `node.port`.
              */
             learn: string[];
             /** Name */
@@ -4116,113 +4489,146 @@ export interface components {
             rounds: number;
             /**
              * Rows
-             * @description The same stages, each with its rows.
+             * @description The same stages with their row counts.
              */
             rows: components["schemas"]["PlannedStage"][];
             /**
              * Stages
-             * @description Names, in the order in which they run.
+             * @description Stages of a step in order, as `node.verb`.
              */
             stages: string[];
             /**
              * Steps
-             * @description Where they are known before the run.
+             * @description Number of steps of one repeat; null if not known before the run.
              */
             steps: number | null;
             /**
              * Updates
-             * @description Who trains in each learn stage, together or in which order, a sentence each.
+             * @description Which nodes learn in each learn stage, together or in turns; a sentence each.
              */
             updates: string[];
         };
-        /** PlannedProbe */
+        /**
+         * PlannedProbe
+         * @description The evaluations of one probe (`evaluate` node).
+         */
         PlannedProbe: {
-            /** Every */
+            /**
+             * Every
+             * @description Number of steps between evaluations.
+             */
             every: number;
-            /** Greedy */
+            /**
+             * Greedy
+             * @description Whether they generate one greedy completion per row.
+             */
             greedy: boolean;
             /** Node */
             node: string;
             /**
              * Rows
-             * @description The stages that run for a reading, in order, each with its rows.
+             * @description Stages of an evaluation, in order.
              */
             rows: components["schemas"]["PlannedStage"][];
-            /** Samples */
+            /**
+             * Samples
+             * @description Completions per row; null if the probe does not set them.
+             */
             samples: number | null;
             /**
              * Text
-             * @description What a reading loads, and how its first writers write.
+             * @description What an evaluation loads, generates and measures, in words.
              */
             text: string;
-            /** Writers */
+            /**
+             * Writers
+             * @description Nodes that generate first in an evaluation, to which `greedy` and `samples` apply.
+             */
             writers: string[];
         };
-        /** PlannedStage */
+        /**
+         * PlannedStage
+         * @description A stage of a step or of an evaluation.
+         */
         PlannedStage: {
             /**
              * Breakdown
-             * @description How the number comes about.
+             * @description How the number comes about, e.g. `8 rows of problems x 4 completions`; may be empty.
              */
             breakdown: string;
             /** Node */
             node: string;
             /**
              * Passes
-             * @description How often at most a refill repeats it; the rows are those of one pass.
+             * @description How often refills and rounds repeat it in a step at most. `rows` are those of one pass.
              */
             passes: number;
             /**
              * Rows
-             * @description Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
-             *     where the stage works on none.
+             * @description Rows in one step, as far as they are known before the run: `32`, `at most 24`, `some`,
+             *     `unknown`; null if the stage does not work on rows.
              */
             rows: string | null;
-            /** Stage */
+            /**
+             * Stage
+             * @description Name of the stage: `node.verb`.
+             */
             stage: string;
         };
         /**
          * PortTypeInfo
-         * @description What flows along an edge, and how it is drawn.
+         * @description A type of data that flows along edges, and how its ports are drawn.
          */
         PortTypeInfo: {
             /**
              * Accepts
-             * @description Types that an input of this type takes.
+             * @description Output types that can be connected to an input of this type.
              */
             accepts: string[];
-            /** Color */
+            /**
+             * Color
+             * @description CSS variable of the page, e.g. `--port-rows`.
+             */
             color: string;
             /**
              * Handle
-             * @description Whether one node calls the other through it; drawn dashed.
+             * @description Whether one node calls the other through such an edge. These edges are drawn dashed.
              */
             handle: boolean;
             /** Help */
             help: string;
-            /** Shape */
+            /**
+             * Shape
+             * @description Shape of its ports, e.g. `circle`.
+             */
             shape: string;
         };
-        /** PredictedTime */
+        /**
+         * PredictedTime
+         * @description Estimated times of a loop, and how accurate time and memory are.
+         */
         PredictedTime: {
             /**
              * Main
-             * @description The phase whose step the estimate tells.
+             * @description Phase that takes most of the run, to which the step time of the estimate belongs; null if
+             *     there is none.
              */
             main: string | null;
+            /** @description Accuracy of the memory peaks. */
             memory_band: components["schemas"]["Band"];
             /** Phases */
             phases: components["schemas"]["PhaseEstimate"][];
+            /** @description Accuracy of the times. */
             time_band: components["schemas"]["Band"];
             /**
              * Total Seconds
-             * @description The whole run, where all steps are known.
+             * @description Seconds of the whole run; null unless steps and times of all phases are known.
              */
             total_seconds: number | null;
         };
         /**
          * PresetInfo
-         * @description An architecture or hardware that a field may name.
+         * @description A preset of model architectures or hardware that a field can name.
          */
         PresetInfo: {
             /** Description */
@@ -4234,12 +4640,12 @@ export interface components {
         };
         /**
          * PreviewLimits
-         * @description When a preview is stopped that does not end by itself.
+         * @description Time limits of previews.
          */
         PreviewLimits: {
             /**
              * Seconds
-             * @description Of scores, by the `type` of the rows.
+             * @description Most seconds that a preview of scores can take, by the `type` of its rows.
              */
             seconds: {
                 [key: string]: number;
@@ -4247,7 +4653,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description How far the running stage is.
+         * @description Progress of a running stage: `done` of `total`, counted in `unit`.
          */
         Progress: {
             /** Done */
@@ -4261,58 +4667,71 @@ export interface components {
         };
         /**
          * RemedyInfo
-         * @description One field that shortens a step where a run waits for itself.
+         * @description A change of one setting that can shorten the steps of a run.
          */
         RemedyInfo: {
-            /** Amount */
+            /**
+             * Amount
+             * @description Operand of `change`; not used with `look`.
+             */
             amount: number | boolean;
             /**
              * Bound
-             * @description What the run is held back by, in a word or two.
+             * @description What limits the speed, e.g. `writing`.
              */
             bound: string;
             /**
              * Change
-             * @description The value becomes `amount`, is taken so many times, or made so much less; `look`: it is only
-             *     named.
+             * @description How the value changes. `becomes`: to `amount`; `times`: multiplied by `amount`; `less`:
+             *     reduced by `amount`; `look`: no new value is suggested.
              * @enum {string}
              */
             change: "becomes" | "times" | "less" | "look";
-            /** Label */
+            /**
+             * Label
+             * @description Title, e.g. `Generate shorter texts`.
+             */
             label: string;
             /**
              * Metric
-             * @description What the node reports must reach `reach` times the value, or changing it does nothing.
+             * @description A metric of the node. Unless it is at least `reach` times the setting's value, the change has
+             *     no effect. Null: no such condition.
              */
             metric: string | null;
             /**
              * Only
-             * @description The value that must stand there; null: any.
+             * @description It applies only if the setting has this value; null: any value.
              */
             only: boolean | null;
             /**
              * Path
-             * @description `{node}` is the node of the stage.
+             * @description Path of the setting; `{node}` stands for the node of the slow stage.
              */
             path: string;
-            /** Reach */
+            /**
+             * Reach
+             * @description Factor for `metric`; 0 if there is none.
+             */
             reach: number;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it helps and what it changes.
+             */
             reason: string;
             /**
              * Saves
-             * @description Of the stage's time, where a value is set.
+             * @description Share of the stage's time that `becomes` saves, 0 to 1.
              */
             saves: number;
             /**
              * Verbs
-             * @description Of the stages that it is for.
+             * @description Verbs of the stages that it helps, e.g. `generate`; empty with `pools_wait`.
              */
             verbs: string[];
             /**
              * When
-             * @description `pools_wait`: several pools wait for each other, and rows may not be late; with it a step
-             *     takes as long as the busiest. `stage`: one stage takes most of the step.
+             * @description When it applies. `pools_wait`: pools wait for each other; with the change a step takes as
+             *     long as its busiest pool. `stage`: a stage with one of `verbs` takes most of the step.
              * @enum {string}
              */
             when: "pools_wait" | "stage";
@@ -4321,44 +4740,46 @@ export interface components {
         ResumeRun: {
             /**
              * Force
-             * @description Start although the estimate is over the memory budget.
+             * @description Start even if the estimate exceeds the memory budget.
              */
             force?: boolean;
             /**
              * Trust
-             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             * @description Run Python code from a model's folder, if this server allows it.
              */
             trust?: boolean;
         };
         /**
          * RewardInfo
-         * @description A built-in reward.
+         * @description A built-in reward function.
          */
         RewardInfo: {
             /**
              * From Scores
-             * @description Whether it reads scores, not texts.
+             * @description Whether it transforms scores of another node instead of scoring texts.
              */
             from_scores: boolean;
             /** Help */
             help: string;
             /** Name */
             name: string;
+            /** @description JSON Schema of its settings. */
             schema: components["schemas"]["JsonSchema"];
         };
         /**
          * RolledOutRows
-         * @description Rows that the loop's model writes now.
+         * @description Rows that the loop's models generate for the preview. Works for small models only.
          */
         RolledOutRows: {
             /**
              * Count
-             * @description At most so many completions.
+             * @description Number of completions to generate, rounded down to whole prompts; at least one prompt.
              */
             count?: number;
             /**
              * Run
-             * @description A run whose last checkpoint the weights are taken from; null: as the loop begins.
+             * @description Id of a run whose last checkpoint has the weights to use; null: the loop's initial
+             *     weights.
              */
             run?: string | null;
             /**
@@ -4369,42 +4790,48 @@ export interface components {
         };
         /**
          * RolloutEstimate
-         * @description The cache of one engine.
+         * @description Key-value cache of the engine with which a node generates.
          */
         RolloutEstimate: {
             /**
              * Kv Cache Bytes
-             * @description On one GPU.
+             * @description Size on one GPU, in bytes.
              */
             kv_cache_bytes: number;
             /**
              * Kv Cache Tokens
-             * @description Tokens it holds.
+             * @description Number of tokens that it can hold.
              */
             kv_cache_tokens: number;
             /**
              * Max Concurrent Sequences
-             * @description Sequences of full length at once.
+             * @description Number of sequences of full length that it can hold at once.
              */
             max_concurrent_sequences: number;
         };
-        /** RowProblem */
+        /**
+         * RowProblem
+         * @description Why one row has no score.
+         */
         RowProblem: {
             /**
              * Line
-             * @description Of the user's code.
+             * @description Line in the user's code, from 1; null if not known.
              */
             line: number | null;
             /** Message */
             message: string;
-            /** Row */
+            /**
+             * Row
+             * @description Index of the row in `Scores.rows`.
+             */
             row: number;
         };
         /** Run */
         Run: {
             /**
              * Alerts
-             * @description The last told of at the end.
+             * @description Alerts, the most recently reported last.
              */
             alerts: components["schemas"]["RunAlert"][];
             /**
@@ -4419,38 +4846,48 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+            /** @description Why it failed; null if it has not. */
             error: components["schemas"]["RunError"] | null;
-            /** Folder */
+            /**
+             * Folder
+             * @description Path of the run folder on the server.
+             */
             folder: string;
             /**
              * Heartbeat At
-             * @description The newest sign of life: the time of the last event or gauges.
+             * @description Time of the newest event or gauges.
              */
             heartbeat_at: string | null;
             /** Id */
             id: string;
             /**
              * Last Seq
-             * @description `seq` of the newest event.
+             * @description `seq` of the newest event; null if there is none.
              */
             last_seq: number | null;
             /**
              * Launcher
-             * @description `process` or `ray_job`; null for a run that the server did not start.
+             * @description `process` or `ray_job`; null if it has not started, or was not started by this server.
              */
             launcher: string | null;
-            /** Loop Id */
+            /**
+             * Loop Id
+             * @description Id of the saved loop that it was started from; null if there is none.
+             */
             loop_id: string | null;
             /**
              * Loop Version
-             * @description The version of that loop which was run, where it is one.
+             * @description Version of that loop with exactly the text that was run; null if there is none.
              */
             loop_version: number | null;
-            /** Message */
+            /**
+             * Message
+             * @description Message of the latest change of state; null if there is none.
+             */
             message: string | null;
             /**
              * Metrics
-             * @description The latest value of each metric, as `node.metric`.
+             * @description Latest value of each metric, by `node.metric`.
              */
             metrics: {
                 [key: string]: number | null;
@@ -4459,48 +4896,58 @@ export interface components {
             name: string;
             /**
              * Parent Id
-             * @description The run whose checkpoint this one started from.
+             * @description Id of the run from whose checkpoint it started; null if there is none.
              */
             parent_id: string | null;
             /**
              * Place
-             * @description 1 for the queued run that starts next; null for runs that are not queued.
+             * @description Place in the queue, 1 for the run that starts next; null if it is not queued.
              */
             place?: number | null;
             /**
              * Priority
-             * @description Of queued runs the greatest starts first.
+             * @description Queued runs with a higher priority start first.
              */
             priority: number;
-            /** Spec Hash */
+            /**
+             * Spec Hash
+             * @description Hash of the loop without layout, notes, formatting and defaults: equal for loops that run the
+             *     same.
+             */
             spec_hash: string | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunStateName"];
             /** Step */
             step: number | null;
-            /** Steps Total */
+            /**
+             * Steps Total
+             * @description Number of steps of the whole run; null if not known.
+             */
             steps_total: number | null;
             /** Tags */
             tags: string[];
         };
         /**
          * RunAlert
-         * @description Something that a person should look at; of each code, node and metric the newest.
+         * @description The latest alert with this code, node and metric.
          */
         RunAlert: {
             /**
              * Acknowledged At
-             * @description When a user took note of it.
+             * @description When a user acknowledged it; null if nobody has.
              */
             acknowledged_at: string | null;
-            /** Cleared At */
+            /**
+             * Cleared At
+             * @description When it ceased to hold; null while it holds.
+             */
             cleared_at: string | null;
             /** Code */
             code: string;
             /**
              * Hint
-             * @description What to do next.
+             * @description What to do next; null if there is no advice.
              */
             hint: string | null;
             /**
@@ -4512,7 +4959,7 @@ export interface components {
             message: string;
             /**
              * Metric
-             * @description The metric of the node that shows it.
+             * @description Metric of the node that shows the problem; null if it was found otherwise.
              */
             metric: string | null;
             /** Node */
@@ -4521,11 +4968,12 @@ export interface components {
             raised_at: string | null;
             /**
              * Seq
-             * @description The event that raised it.
+             * @description `seq` of the event that raised it.
              */
             seq: number;
             /**
              * State
+             * @description `raised`, `told_again` if it was reported again since, or `cleared` if it no longer holds.
              * @enum {string}
              */
             state: "raised" | "told_again" | "cleared";
@@ -4533,7 +4981,7 @@ export interface components {
             step: number | null;
             /**
              * Told
-             * @description How often, since it was raised.
+             * @description How often it was reported since it was raised, from 1.
              */
             told: number;
         };
@@ -4541,7 +4989,7 @@ export interface components {
         RunCheckpoints: {
             /**
              * Steps
-             * @description Of the checkpoints that are kept whole, in order.
+             * @description Steps with a complete checkpoint, in order.
              */
             steps: number[];
         };
@@ -4551,47 +4999,54 @@ export interface components {
             attempt: number;
             /**
              * Curves
-             * @description All that the run has.
+             * @description All curves of the run.
              */
             curves: components["schemas"]["CurveOutline"][];
             /** First Step */
             first_step: number | null;
             /** Last Step */
             last_step: number | null;
-            /** Run */
+            /**
+             * Run
+             * @description Id of the run.
+             */
             run: string;
             /**
              * Seq
-             * @description Every event up to this one is counted in, and none after it: a stream `after` it goes on
-             *     without a gap.
+             * @description The curves contain all events up to this `seq` and none after it. A stream with it as `after`
+             *     continues without a gap.
              */
             seq: number;
             /**
              * Series
-             * @description Those that were asked for.
+             * @description The requested curves.
              */
             series: components["schemas"]["RunSeries"][];
             /**
              * Stages
-             * @description Seconds that each stage was at work; what ran for an evaluation is in its `evaluate` only.
+             * @description Seconds that each stage ran, by its name. Stages that ran for an evaluation count in its
+             *     `evaluate` stage only.
              */
             stages: {
                 [key: string]: number;
             };
             /**
              * Width
-             * @description Steps in a bucket, a power of two; 1: every point.
+             * @description Steps per bucket, a power of two; 1: every point is in `series`.
              */
             width: number;
         };
         /**
          * RunError
-         * @description Why a run failed, in words for the person who started it.
+         * @description Why a run failed, for the user who started it.
          */
         RunError: {
             /** Code */
             code: string;
-            /** Hint */
+            /**
+             * Hint
+             * @description What to do next; null if there is no advice.
+             */
             hint?: string | null;
             /** Message */
             message: string;
@@ -4599,7 +5054,7 @@ export interface components {
             node?: string | null;
             /**
              * Stage
-             * @description The stage that was at work.
+             * @description Stage that was running, as `node.verb`; null if none was.
              */
             stage?: string | null;
             /** Traceback */
@@ -4612,7 +5067,7 @@ export interface components {
             events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
             /**
              * Has More
-             * @description Whether there are events after the last one given here.
+             * @description Whether there are events after the last one of `events`.
              */
             has_more: boolean;
             /**
@@ -4625,18 +5080,18 @@ export interface components {
         RunGauges: {
             /**
              * Gauges
-             * @description In order: those that held at the event that was asked for, then the following ones. Where no
-             *     step had ended by then, the first ones of the run.
+             * @description In order: the gauges at the requested event, and those after it. If no step had ended by
+             *     then, the first ones of the run.
              */
             gauges: components["schemas"]["StepGauges"][];
             /**
              * Has More
-             * @description Whether there are gauges after the last ones given here.
+             * @description Whether there are gauges after the last ones of `gauges`.
              */
             has_more: boolean;
             /**
              * Is Recorded
-             * @description False for a run of a version that kept no gauges.
+             * @description Whether the run recorded gauges; runs of older versions did not.
              */
             is_recorded: boolean;
             /**
@@ -4649,18 +5104,19 @@ export interface components {
         RunMarks: {
             /**
              * Events
-             * @description The newest 4,000 states, phases, checkpoints, edits, alerts and diagnostics, in order.
+             * @description The newest 4,000 events on states, phases, checkpoints, edits, alerts and diagnostics, in
+             *     order.
              */
             events: (components["schemas"]["RunStateEvent"] | components["schemas"]["PhaseEvent"] | components["schemas"]["StageStarted"] | components["schemas"]["StageFinished"] | components["schemas"]["MetricsEvent"] | components["schemas"]["SampleEvent"] | components["schemas"]["CheckpointEvent"] | components["schemas"]["EditEvent"] | components["schemas"]["AlertEvent"] | components["schemas"]["DiagnosticEvent"] | components["schemas"]["LogEvent"])[];
             /**
              * Seq
-             * @description No event after this one is counted in.
+             * @description `seq` of the newest event that was taken into account.
              */
             seq: number;
         };
         /**
          * RunReport
-         * @description What was predicted against what was measured, and whatever else the run's report says.
+         * @description Estimated and measured times of a run. There may be further fields.
          */
         RunReport: {
             /**
@@ -4675,7 +5131,7 @@ export interface components {
             measured: components["schemas"]["StageSeconds"];
             /**
              * Phase
-             * @description The phase that took most of the run: of its steps the times are told.
+             * @description Phase that took most of the run, to which the times belong; null if no step has ended.
              */
             phase?: string | null;
             /**
@@ -4693,16 +5149,22 @@ export interface components {
         };
         /**
          * RunRows
-         * @description Rows that a run kept as samples.
+         * @description Rows that a run recorded as samples.
          */
         RunRows: {
-            /** Count */
+            /**
+             * Count
+             * @description Most rows.
+             */
             count?: number;
-            /** Run */
+            /**
+             * Run
+             * @description Id of the run.
+             */
             run: string;
             /**
              * Step
-             * @description Null: the newest.
+             * @description Step of the rows; null: the newest steps.
              */
             step?: number | null;
             /**
@@ -4713,16 +5175,19 @@ export interface components {
         };
         /**
          * RunSeries
-         * @description A curve in buckets; lists of the same length. The first and the last point of what was asked
-         *     for are buckets of their own.
+         * @description A curve in buckets of steps; each list has one entry per bucket. The first and the last point
+         *     of the requested range have a bucket of their own.
          */
         RunSeries: {
             /**
              * Count
-             * @description Values that are numbers; where there is none the next four are null.
+             * @description Number of finite values in the bucket; if 0, `min`, `max`, `mean` and `last` are null.
              */
             count: number[];
-            /** Last */
+            /**
+             * Last
+             * @description Last finite value of the bucket.
+             */
             last: (number | null)[];
             /** Max */
             max: (number | null)[];
@@ -4732,63 +5197,74 @@ export interface components {
             metric: string;
             /** Min */
             min: (number | null)[];
-            /** Node */
+            /**
+             * Node
+             * @description `run` for metrics of the whole run.
+             */
             node: string;
             /**
              * Seconds
-             * @description At work since the start, up to `step`; breaks between attempts do not count.
+             * @description Running time of the run up to `step`, in seconds, without breaks between attempts.
              */
             seconds: (number | null)[];
             /**
              * Step
-             * @description The last step of each bucket that has a value.
+             * @description Last step with a value in the bucket.
              */
             step: number[];
             /**
              * Tokens
-             * @description Learned from up to `step`.
+             * @description Number of tokens learned from up to `step`.
              */
             tokens: (number | null)[];
         };
         /** RunSpec */
         RunSpec: {
-            /** Spec */
+            /**
+             * Spec
+             * @description The same as data; null if it cannot be read.
+             */
             spec: JsonObject | null;
             /**
              * Yaml
-             * @description The loop as this run was given it.
+             * @description The loop that the run was started with, as text.
              */
             yaml: string;
         };
         /**
          * RunStateEvent
-         * @description The run entered a state; of a failure `node` and `step` say where.
+         * @description The run entered a state. If it failed, `node` and `step` say where.
          */
         RunStateEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             error?: components["schemas"]["RunError"] | null;
             /** Message */
             message?: string | null;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -4803,43 +5279,52 @@ export interface components {
         };
         /**
          * RunStateName
-         * @description Where a run is in its life.
+         * @description State of a run; `stopped`, `finished` and `failed` are final.
          * @enum {string}
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
         /**
          * SampleEvent
-         * @description Texts of this step; the whole of them lies at `path` in the run folder.
+         * @description Sample rows of a step.
          */
         SampleEvent: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
-            /** Path */
+            /**
+             * Path
+             * @description File in the run folder with the rows, one JSON object per line.
+             */
             path: string;
             /**
              * Rows
+             * @description A few of the rows, with shortened texts.
              * @default []
              */
             rows: JsonObject[];
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
@@ -4847,8 +5332,8 @@ export interface components {
             step?: number | null;
             /**
              * Tokens
-             * @description A file of the run folder, where a line says what the loss saw of each token of a row: its
-             *     fields are told at `coloop.runtime.reporting.samples`.
+             * @description File in the run folder with the tokens of some rows as the loss saw them, one JSON object per
+             *     row; null if there is none. `coloop.runtime.reporting.samples` documents the fields.
              */
             tokens?: string | null;
             /**
@@ -4859,38 +5344,38 @@ export interface components {
         };
         /**
          * SampleRow
-         * @description What a model wrote and what it was worth, and whatever else the run gave the row.
+         * @description A text that a model generated, with its scores. There may be further fields.
          */
         SampleRow: {
             /** Advantage */
             advantage?: number | null;
             completion?: components["schemas"]["JsonValue"];
-            /** @description Rows of one prompt have the same. */
+            /** @description Rows with the same group are completions of one prompt. */
             group?: components["schemas"]["JsonValue"];
             /**
              * Has Tokens
-             * @description Whether what the loss saw of its tokens is kept.
+             * @description Whether its tokens were recorded as the loss saw them.
              * @default false
              */
             has_tokens: boolean;
             id?: components["schemas"]["JsonValue"];
             /**
              * Node
-             * @description Who wrote it.
+             * @description Node that generated it.
              */
             node?: string | null;
             /**
-             * @description Ids of rows of this step that it answers to, the nearest first: a critique names what it
-             *     judges.
+             * @description Ids of the rows of this step that it is based on, nearest first, e.g. the answer that a
+             *     critique judges.
              */
             parents?: components["schemas"]["JsonValue"];
-            /** @description A text, or a chat as a list of turns. */
+            /** @description A text, or a chat as a list of messages. */
             prompt?: components["schemas"]["JsonValue"];
             /** Reward */
             reward?: number | null;
             /**
              * Scores
-             * @description By scorer.
+             * @description Scores by scorer.
              * @default {}
              */
             scores: {
@@ -4898,7 +5383,7 @@ export interface components {
             };
             /**
              * Seq
-             * @description The event that told of it.
+             * @description `seq` of the event with the sample.
              */
             seq: number;
             /** Step */
@@ -4910,14 +5395,14 @@ export interface components {
         SampleSteps: {
             /**
              * Steps
-             * @description In order; where a step was done twice it is told of once.
+             * @description Steps with recorded samples, in order; a step that was repeated is listed once.
              */
             steps: number[];
         };
         /**
          * SampleTokens
-         * @description What the loss saw of each token of one row's completion; every list has an entry a token, or
-         *     is empty where the loss has no such number.
+         * @description The tokens of one completion as the loss saw them. Each list has one entry per token, or is
+         *     empty if the loss has no such value.
          */
         SampleTokens: {
             /**
@@ -4929,12 +5414,12 @@ export interface components {
             algorithm?: string | null;
             /**
              * By
-             * @description Who learned from it.
+             * @description Node that learned from the row.
              */
             by?: string | null;
             /**
              * Clipped
-             * @description Whether the loss stopped the token's gradient.
+             * @description Whether the loss stopped the gradient of the token.
              * @default []
              */
             clipped: boolean[];
@@ -4946,12 +5431,13 @@ export interface components {
             id: components["schemas"]["JsonValue"];
             /**
              * Ids
+             * @description Ids in the model's vocabulary.
              * @default []
              */
             ids: number[];
             /**
              * Kl
-             * @description To the reference, by the loss's own estimator.
+             * @description KL divergence to the reference model, as the loss estimates it.
              * @default []
              */
             kl: (number | null)[];
@@ -4962,32 +5448,35 @@ export interface components {
             log_prob: (number | null)[];
             /**
              * Log Ratio
-             * @description New policy to old.
+             * @description Log-probability under the new policy minus that under the old one.
              * @default []
              */
             log_ratio: (number | null)[];
             /**
              * Mask
-             * @description Whether the token is trained; what others said is not.
+             * @description Whether the token is trained; tokens of tool results are not.
              * @default []
              */
             mask: boolean[];
             /**
              * Node
-             * @description Who wrote it.
+             * @description Node that generated the row.
              */
             node?: string | null;
             /**
              * Pieces
-             * @description The text of each token; together they are the completion, with its marks.
+             * @description Text of each token, special tokens included.
              * @default []
              */
             pieces: string[];
-            /** Port */
+            /**
+             * Port
+             * @description Teaching port at which it learned.
+             */
             port?: string | null;
             /**
              * Rewards
-             * @description By scorer, scores that stand at tokens; null where there is none.
+             * @description Scores of single tokens, by scorer; null for tokens without a score.
              * @default {}
              */
             rewards: {
@@ -5003,47 +5492,50 @@ export interface components {
             rows: components["schemas"]["SampleRow"][];
             /**
              * Steps
-             * @description All steps that samples were kept of.
+             * @description All steps with recorded samples, in order.
              */
             steps: number[];
         };
-        /** SandboxState */
+        /**
+         * SandboxState
+         * @description How well this server isolates the Python code of loops.
+         */
         SandboxState: {
             /**
              * Holds
-             * @description What code of a loop cannot do.
+             * @description How it restricts a loop's code, in words.
              */
             holds: string;
-            /** @description The strongest that this machine has. */
+            /** @description Strongest isolation that this machine supports. */
             isolation: components["schemas"]["Isolation"];
             /**
              * Reason
-             * @description Why stronger ones do not work; empty where the strongest does.
+             * @description Why stronger isolation does not work here; empty if it is the strongest.
              */
             reason: string;
             /**
              * Remains
-             * @description What it still can.
+             * @description What the code can still do, in words.
              */
             remains: string;
         };
         /** SavedDocument */
         SavedDocument: {
-            /** @description The same as of `POST /check` with this text. */
+            /** @description Result of `POST /api/check` for this text. */
             check: components["schemas"]["CheckResult"];
             /**
              * Revision
-             * @description Base of the next edit.
+             * @description Identifies the saved state; the `base` of the next edit.
              */
             revision: string;
             /**
              * Spec
-             * @description The text as data; None where the request brought the data.
+             * @description The text as data; null if the request had `spec`.
              */
             spec: JsonObject | null;
             /**
              * Yaml
-             * @description The text as it was saved, or would have been.
+             * @description The text as it was saved; in a conflict, as it would have been saved.
              */
             yaml: string;
         };
@@ -5051,7 +5543,7 @@ export interface components {
         ScoredRow: {
             /**
              * Columns
-             * @description The others that a reward sees.
+             * @description Further columns that a reward can use.
              */
             columns: JsonObject;
             /** Completion */
@@ -5060,24 +5552,27 @@ export interface components {
             id: string;
             /** Prompt */
             prompt: Json;
-            /** Target */
+            /**
+             * Target
+             * @description Column `target`, or else `answer`; null if there is neither.
+             */
             target: Json;
         };
         /** Scores */
         Scores: {
             /**
              * Combine
-             * @description `credit.combine` of the learner.
+             * @description Setting `credit.combine` of the learner.
              */
             combine: string;
             /**
              * Missing
-             * @description `credit.missing` of the learner.
+             * @description Setting `credit.missing` of the learner.
              */
             missing: string;
             /**
              * Note
-             * @description What is different from a run, in words.
+             * @description How the preview differs from a run, in words; null if it does not.
              */
             note: string | null;
             /** Rows */
@@ -5088,18 +5583,19 @@ export interface components {
             sources: components["schemas"]["SourceScores"][];
             /**
              * Totals
-             * @description What the learner is paid: the sources with their weights, before baselines.
+             * @description Reward of each row: the weighted sum or other combination of its scores, before baselines;
+             *     null if there is none.
              */
             totals: (number | null)[];
         };
         /**
          * SectionSchemas
-         * @description Schemas of what stands beside the nodes.
+         * @description JSON Schemas of the parts of a loop other than nodes.
          */
         SectionSchemas: {
             edge: components["schemas"]["JsonSchema"];
             hardware: components["schemas"]["JsonSchema"];
-            /** @description What the loop says of itself: its mode, its description. */
+            /** @description The loop's own fields: `mode` and `description`. */
             loop: components["schemas"]["JsonSchema"];
             run: components["schemas"]["JsonSchema"];
             schedule: components["schemas"]["JsonSchema"];
@@ -5108,12 +5604,12 @@ export interface components {
         SessionState: {
             /**
              * Signed In
-             * @description Whether this browser may use the API.
+             * @description Whether this request had a valid token or ticket.
              */
             signed_in: boolean;
             /**
              * Token Needed
-             * @description Whether this server has a token at all.
+             * @description Whether the API requires a token.
              */
             token_needed: boolean;
         };
@@ -5127,7 +5623,8 @@ export interface components {
         SignIn: {
             /**
              * Token
-             * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
+             * @description Token of the server: the value of `COLOOP_TOKEN`, or else the content of the file `token` in
+             *     its data folder.
              */
             token: string;
         };
@@ -5135,18 +5632,18 @@ export interface components {
         SignedIn: {
             /**
              * Ticket
-             * @description Stands for the token for 30 days, or until its browser signs out.
+             * @description Replaces the token for 30 days, or until sign-out.
              */
             ticket: string;
         };
         /**
          * Sketch
-         * @description The graph, as much of it as a thumbnail draws.
+         * @description The graph of a loop for a thumbnail, without nodes that only measure.
          */
         Sketch: {
             /**
              * Edges
-             * @description One for each two nodes that are joined, and whether any edge between them teaches.
+             * @description At most one between two nodes in each direction.
              */
             edges: components["schemas"]["SketchEdge"][];
             /** Nodes */
@@ -5158,7 +5655,10 @@ export interface components {
             source: string;
             /** Target */
             target: string;
-            /** Teaches */
+            /**
+             * Teaches
+             * @description Whether any edge between the two nodes leads to a teaching port.
+             */
             teaches: boolean;
         };
         /** SketchNode */
@@ -5172,58 +5672,74 @@ export interface components {
         };
         /**
          * Sort
-         * @description What a list of runs is sorted by.
+         * @description Order of a list of runs: `name` and `state` ascending, the others descending.
          * @enum {string}
          */
         Sort: "created" | "ended" | "name" | "state" | "step";
         /**
          * SourceScores
-         * @description What one source says of the rows.
+         * @description Scores of one edge to the learner's input `rewards`.
          */
         SourceScores: {
             /** Edge */
             edge: string;
             /**
              * Error
-             * @description Why there are no scores at all.
+             * @description Why there is no score for any row; otherwise null.
              */
             error: string | null;
             /** Failures */
             failures: components["schemas"]["RowProblem"][];
-            /** Line */
+            /**
+             * Line
+             * @description Line in the user's code with the error, from 1; null if not known.
+             */
             line: number | null;
-            /** Node */
+            /**
+             * Node
+             * @description Node that gives the scores.
+             */
             node: string;
-            /** Printed */
+            /**
+             * Printed
+             * @description What the user's code printed.
+             */
             printed: string;
             /**
              * Scores
-             * @description A number a row; null: nothing, or no score; numbers at positions as an object.
+             * @description One entry per row: a number, an object with numbers by position, or null if there is no
+             *     score.
              */
             scores: unknown[];
-            /** Seconds */
+            /**
+             * Seconds
+             * @description Time that it took, in seconds.
+             */
             seconds: number;
-            /** Weight */
+            /**
+             * Weight
+             * @description Weight of the edge.
+             */
             weight: number;
         };
         /**
          * SpanEstimate
-         * @description When a stage runs in a step.
+         * @description When a stage runs within a step.
          */
         SpanEstimate: {
             /**
              * End
-             * @description The same.
+             * @description Seconds from the start of the step.
              */
             end: number;
             /**
              * Pool
-             * @description Where; empty: on no GPU.
+             * @description Pool in which it runs; empty: in the driver.
              */
             pool: string;
             /**
              * Stage
-             * @description `node.verb`.
+             * @description Name of the stage: `node.verb`.
              */
             stage: string;
             /**
@@ -5237,23 +5753,30 @@ export interface components {
          * @description One field in which two loops differ.
          */
         SpecChange: {
-            /** After */
+            /**
+             * After
+             * @description New value as text.
+             */
             after: string;
-            /** Before */
+            /**
+             * Before
+             * @description Old value as text.
+             */
             before: string;
+            /** @description New value; null if it is the default, or not there any more. */
             new: components["schemas"]["JsonValue"];
-            /** @description Null where it is left to its default, or not there. */
+            /** @description Old value; null if it was the default, or not there. */
             old: components["schemas"]["JsonValue"];
             /** Path */
             path: string;
             /**
              * Where
-             * @description What it is of.
+             * @description What is changed, in words, e.g. `actor · rollout.top_p`.
              */
             where: string;
             /**
              * Words
-             * @description All of it in one line.
+             * @description The whole change in one line of text.
              */
             words: string;
         };
@@ -5267,66 +5790,73 @@ export interface components {
          * @description A stage that is running.
          */
         StageAtWork: {
-            /** Evaluation */
+            /**
+             * Evaluation
+             * @description Probe (`evaluate` node) for whose evaluation it runs; null: it is part of a step.
+             */
             evaluation?: string | null;
             /** Node */
             node: string;
             /**
              * Pool
-             * @description Null: in the driver.
+             * @description Pool in which it runs; null: it runs in the driver.
              */
             pool?: string | null;
+            /** @description Null until the stage reports progress. */
             progress?: components["schemas"]["Progress"] | null;
             /**
              * Round
-             * @description Where edges with `rounds` repeat it: in which round.
+             * @description Round in which it runs, from 1, if edges with `rounds` repeat it; otherwise null.
              */
             round?: number | null;
-            /** Stage */
+            /**
+             * Stage
+             * @description Name of the stage: `node.verb`.
+             */
             stage: string;
             /** Step */
             step: number;
         };
         /**
          * StageEstimate
-         * @description One run of one stage.
+         * @description Estimated time of one run of a stage.
          */
         StageEstimate: {
             /**
              * Bound
-             * @description What holds it back.
+             * @description What limits its speed.
              * @enum {string}
              */
             bound: "compute" | "bandwidth" | "latency" | "network" | "driver" | "service";
             /**
              * Node
-             * @description Whose stage it is.
+             * @description Node of the stage.
              */
             node: string;
             /**
              * Reason
-             * @description Why there is no time.
+             * @description Why there is no time; otherwise null.
              */
             reason?: string | null;
             /**
              * Samples Per Second
-             * @description Rows that pass through it; None as `seconds` is.
+             * @description Rows processed per second; null if `seconds` is.
              */
             samples_per_second: number | null;
             /**
              * Seconds
-             * @description How long it takes; None: not known, or it cannot run.
+             * @description Null if not known, or if the stage cannot run.
              */
             seconds: number | null;
             /**
              * Stage
-             * @description `node.verb`.
+             * @description Name of the stage: `node.verb`.
              */
             stage: string;
             /**
              * Tokens Per Second
-             * @description Tokens of completions and targets that it writes, scores or learns from, each once, as a run
-             *     counts them; 0 where there are none, None as `seconds` is.
+             * @description Tokens of completions and targets that are generated, scored or learned from per second, each
+             *     counted once as in the metrics of a run. 0 if there are none, null if `seconds` is.
              */
             tokens_per_second: number | null;
         };
@@ -5337,68 +5867,81 @@ export interface components {
         StageFinished: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Blocked Seconds
-             * @description What it reads was there, its lane was not free yet.
+             * @description Time that it waited for its pool, which ran other stages, while its inputs were ready.
              * @default 0
              */
             blocked_seconds: number;
             /**
              * Evaluation
-             * @description The probe for which it ran, outside the step.
+             * @description Probe (`evaluate` node) for whose evaluation it ran; null: it was part of a step.
              */
             evaluation?: string | null;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /** Phase */
             phase: string;
             /**
              * Pool
-             * @description Where it ran; null: in the driver.
+             * @description Pool in which it ran; null: it ran in the driver.
              */
             pool?: string | null;
             /**
              * Rank Seconds
-             * @description Where several ranks of its pool worked on it: how long each had work.
+             * @description Time that each rank of its pool worked on it, in seconds; null if they were not measured
+             *     separately.
              */
             rank_seconds?: number[] | null;
             /**
              * Round
-             * @description Where edges with `rounds` repeat it: in which round.
+             * @description Round in which it ran, from 1, if edges with `rounds` repeat it; otherwise null.
              */
             round?: number | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Samples
+             * @description Number of rows that it processed.
              * @default 0
              */
             samples: number;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description Time that it ran, in seconds.
+             */
             seconds: number;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
-            /** Stage */
+            /**
+             * Stage
+             * @description Name of the stage: `node.verb`.
+             */
             stage: string;
             /**
              * Starved Seconds
-             * @description Its lane was free, what it reads was not there yet.
+             * @description Time that it waited for its inputs while its pool was free.
              * @default 0
              */
             starved_seconds: number;
@@ -5416,74 +5959,75 @@ export interface components {
             type: "stage.finished";
             /**
              * Waited Seconds
-             * @description Before it began, for either of two reasons.
+             * @description Time that it waited before it started: the sum of `starved_seconds` and `blocked_seconds`.
              * @default 0
              */
             waited_seconds: number;
         };
         /**
          * StageGauge
-         * @description One stage over the last steps of the phase.
+         * @description Mean times and speed of one stage over the last steps of the phase.
          */
         StageGauge: {
             /**
              * Blocked
-             * @description Share of the step in which what it reads was there and its lane was not free yet.
+             * @description Share of the steps' time in which its inputs were ready, but its pool ran other stages.
              * @default 0
              */
             blocked: number;
             /**
              * Evaluation
-             * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
-             *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
+             * @description Whether it runs only in evaluations. Its rates and shares are then over the time between
+             *     evaluations, up to now. The `evaluate` stage of a probe includes the stages that ran for it.
              * @default false
              */
             evaluation: boolean;
             /**
              * Samples Per Second
-             * @description While it runs.
+             * @description Rows per second while it runs.
              */
             samples_per_second?: number | null;
             /**
              * Seconds
-             * @description Mean of a run of the stage.
+             * @description Mean time of one run of the stage, in seconds.
              */
             seconds: number;
             /**
              * Share
-             * @description Share of the step, 0 to 1.
+             * @description Share of the steps' time in which it ran, 0 to 1.
              */
             share: number;
             /**
              * Starved
-             * @description Share of the step in which its lane was free and what it reads was not there yet.
+             * @description Share of the steps' time in which it waited for its inputs while its pool was free.
              * @default 0
              */
             starved: number;
             /**
              * Tokens Per Second
-             * @description While it runs.
+             * @description Tokens per second while it runs.
              */
             tokens_per_second?: number | null;
             /**
              * Wall Samples Per Second
-             * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
+             * @description Rows per second over the whole time of the last steps, waits included. Times `step_seconds`
+             *     it gives the rows of a step.
              */
             wall_samples_per_second?: number | null;
             /**
              * Wall Tokens Per Second
-             * @description Over the whole time of the last steps.
+             * @description Tokens per second over the whole time of the last steps, waits included.
              */
             wall_tokens_per_second?: number | null;
         };
         /**
          * StageSeconds
-         * @description Times as they were predicted or as they were measured.
+         * @description Estimated or measured times and memory. There may be further fields.
          */
         StageSeconds: {
             /**
              * Memory Bytes
-             * @description By stage, the most that one GPU, or one process without a GPU, holds in it.
+             * @description Most memory of one GPU, or without GPUs of one process, during each stage, by its name.
              * @default {}
              */
             memory_bytes: {
@@ -5491,7 +6035,7 @@ export interface components {
             };
             /**
              * Phases
-             * @description The same of every phase, by its name.
+             * @description Seconds per step of each phase, by its name.
              * @default {}
              */
             phases: {
@@ -5499,7 +6043,7 @@ export interface components {
             };
             /**
              * Stages
-             * @description Seconds of a run of each stage.
+             * @description Mean seconds of one run of each stage, by its name.
              * @default {}
              */
             stages: {
@@ -5507,18 +6051,19 @@ export interface components {
             };
             /**
              * Step Seconds
-             * @description Mean of the steps of the report's phase, without evaluations.
+             * @description Mean seconds per step of the report's phase, without evaluations if measured; null if not
+             *     known.
              */
             step_seconds?: number | null;
             /**
              * Steps
-             * @description Of how many steps that is the mean; 0 for what was predicted.
+             * @description Number of steps over which `step_seconds` is the mean; 0 for estimated times.
              * @default 0
              */
             steps: number;
             /**
              * Tokens Per Second
-             * @description Of each stage while it runs.
+             * @description Tokens per second while a stage runs, by its name.
              * @default {}
              */
             tokens_per_second: {
@@ -5534,46 +6079,54 @@ export interface components {
         StageStarted: {
             /**
              * At
-             * @description UTC, ISO 8601.
+             * @description Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`.
              * @default
              */
             at: string;
             /**
              * Attempt
+             * @description 1, and one more with each resume.
              * @default 1
              */
             attempt: number;
             /**
              * Evaluation
-             * @description The probe for which it runs, outside the step.
+             * @description Probe (`evaluate` node) for whose evaluation it runs; null: it is part of a step.
              */
             evaluation?: string | null;
-            /** Node */
+            /**
+             * Node
+             * @description Node that it is about; null if it is about the whole run.
+             */
             node?: string | null;
             /** Phase */
             phase: string;
             /**
              * Pool
-             * @description Where it runs; null: in the driver.
+             * @description Pool in which it runs; null: it runs in the driver.
              */
             pool?: string | null;
             /**
              * Round
-             * @description Where edges with `rounds` repeat it: in which round.
+             * @description Round in which it runs, from 1, if edges with `rounds` repeat it; otherwise null.
              */
             round?: number | null;
             /**
              * Run
+             * @description Id of the run.
              * @default
              */
             run: string;
             /**
              * Seq
-             * @description 1, 2, 3, ... without a gap over the whole run.
+             * @description Number of the event: 1, 2, 3, ... without gaps over all attempts of the run.
              * @default 0
              */
             seq: number;
-            /** Stage */
+            /**
+             * Stage
+             * @description Name of the stage: `node.verb`.
+             */
             stage: string;
             /** Step */
             step?: number | null;
@@ -5585,7 +6138,7 @@ export interface components {
         };
         /**
          * StepGauges
-         * @description How a run stood when a step, an evaluation after it, or the run ended.
+         * @description Gauges of a run when a step, an evaluation after it, or the run ended.
          */
         StepGauges: {
             /**
@@ -5596,18 +6149,18 @@ export interface components {
             gauges: components["schemas"]["Gauges"];
             /**
              * Seq
-             * @description Of the newest event by then.
+             * @description `seq` of the newest event at that time.
              */
             seq: number;
             /**
              * Step
-             * @description The newest step that was done; of steps that overlap `gauges.step` is the one begun last.
+             * @description Last step that had ended. If steps overlap, `gauges.step` is the step that began last.
              */
             step: number;
         };
         /**
          * StopRequest
-         * @description Ask the run to write a checkpoint and stop.
+         * @description Asks the run to write a checkpoint and stop.
          */
         StopRequest: {
             /**
@@ -5631,7 +6184,7 @@ export interface components {
         };
         /**
          * StreamEnd
-         * @description The run is over and every event of it was sent.
+         * @description The last message: the run has ended and all its events were sent.
          */
         StreamEnd: {
             /**
@@ -5643,7 +6196,7 @@ export interface components {
         };
         /**
          * StreamEvents
-         * @description Durable events in order, without a gap.
+         * @description New events in order, without gaps.
          */
         StreamEvents: {
             /** Events */
@@ -5656,7 +6209,7 @@ export interface components {
         };
         /**
          * StreamGauges
-         * @description The latest gauges; whatever came between two messages is left out.
+         * @description The latest gauges. Gauges between two messages are left out.
          */
         StreamGauges: {
             gauges: components["schemas"]["Gauges"];
@@ -5668,8 +6221,7 @@ export interface components {
         };
         /**
          * StreamHello
-         * @description The first message: how the run stands, and up to where there are events. Sent again when the
-         *     state changes.
+         * @description First message of a stream: the state of the run. It is sent again when the state changes.
          */
         StreamHello: {
             /**
@@ -5678,13 +6230,16 @@ export interface components {
              */
             kind: "hello";
             run: components["schemas"]["Run"];
-            /** Seq */
+            /**
+             * Seq
+             * @description `seq` of the newest event of the run.
+             */
             seq: number;
         };
         StreamMessage: components["schemas"]["StreamHello"] | components["schemas"]["StreamEvents"] | components["schemas"]["StreamGauges"] | components["schemas"]["StreamPing"] | components["schemas"]["StreamEnd"];
         /**
          * StreamPing
-         * @description Nothing new; the connection and the server are alive.
+         * @description Sent when there is nothing new, to show that the server is alive.
          */
         StreamPing: {
             /**
@@ -5700,10 +6255,13 @@ export interface components {
         };
         /**
          * TaskInfo
-         * @description A built-in task.
+         * @description A built-in task that generates rows.
          */
         TaskInfo: {
-            /** Columns */
+            /**
+             * Columns
+             * @description Columns of its main table.
+             */
             columns: string[];
             /** Help */
             help: string;
@@ -5711,61 +6269,81 @@ export interface components {
             name: string;
             /**
              * Parts
-             * @description Columns of its other tables.
+             * @description Columns of its other tables, by their names.
              */
             parts: {
                 [key: string]: string[];
             };
+            /** @description JSON Schema of its settings. */
             schema: components["schemas"]["JsonSchema"];
         };
         /** Token */
         Token: {
             /** Id */
             id: number;
-            /** Is Learned */
+            /**
+             * Is Learned
+             * @description Whether the model is trained on it.
+             */
             is_learned: boolean;
             /** Text */
             text: string;
         };
         /**
          * TokenText
-         * @description One text of a row.
+         * @description One text of a row, as tokens.
          */
         TokenText: {
             /**
              * Count
-             * @description Of all tokens, those that are not shown included.
+             * @description Number of all tokens, also of those that are not in `tokens`.
              */
             count: number;
-            /** Learned */
+            /**
+             * Learned
+             * @description Number of tokens that the model is trained on.
+             */
             learned: number;
-            /** Problem */
+            /**
+             * Problem
+             * @description Why the row cannot be encoded; otherwise null.
+             */
             problem: string | null;
-            /** Row */
+            /**
+             * Row
+             * @description Id of the row.
+             */
             row: string;
             /**
              * Side
-             * @description `whole`, or of a pair `chosen` and `rejected`.
+             * @description `chosen` or `rejected` for a pair, otherwise `whole`.
              */
             side: string;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description The first tokens of the text.
+             */
             tokens: components["schemas"]["Token"][];
         };
         /** TokenizedRows */
         TokenizedRows: {
+            /** @description Null if no row could be counted. */
             lengths: components["schemas"]["Lengths"] | null;
-            /** Reader */
+            /**
+             * Reader
+             * @description The input that was used.
+             */
             reader: string;
             /**
              * Readers
-             * @description `node.port` of the models that the rows reach.
+             * @description Inputs of models that the rows reach, as `node.port`.
              */
             readers: string[];
             /** Texts */
             texts: components["schemas"]["TokenText"][];
             /**
              * Vocabulary
-             * @description Tokens that the model knows.
+             * @description Number of tokens that the tokenizer knows.
              */
             vocabulary: number;
         };
@@ -5778,19 +6356,22 @@ export interface components {
         };
         /**
          * Traits
-         * @description What the gallery sorts and filters by.
+         * @description What the gallery of presets sorts and filters by.
          */
         Traits: {
             /**
              * Algorithms
-             * @description Titles, of whatever learns beside imitating.
+             * @description Titles of its algorithms; SFT and the value loss are left out if there are others.
              */
             algorithms: string[];
             /** Gpus */
             gpus: number;
             /** Hardware */
             hardware: string;
-            /** Is Whole */
+            /**
+             * Is Whole
+             * @description Whether `seconds` covers all phases.
+             */
             is_whole: boolean;
             /**
              * Learners
@@ -5806,34 +6387,37 @@ export interface components {
             mode: "online" | "offline" | "reward_modeling";
             /** Needs Gpus */
             needs_gpus: boolean;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description Estimated seconds of all phases whose duration is known.
+             */
             seconds: number;
             /** Tags */
             tags: string[];
         };
         /**
          * UnknownModel
-         * @description A model of which nothing is known here: what rests on it has no numbers.
+         * @description A model that is not known here, so that nothing that depends on it can be estimated.
          */
         UnknownModel: {
             /**
              * Field
-             * @description Which field of it names the model, e.g. `model.path`.
+             * @description Field of the node with the model's name, e.g. `model.path`.
              */
             field: string;
             /**
              * Found
-             * @description What the field says.
+             * @description Value of the field.
              */
             found: string;
             /**
              * Node
-             * @description Whose model it is.
+             * @description Node that names the model.
              */
             node: string;
             /**
              * Nodes
-             * @description Every node whose weights are that model's, itself included.
+             * @description All nodes with weights of the model, including `node`.
              */
             nodes: string[];
             /**
@@ -5843,7 +6427,7 @@ export interface components {
             reason: string;
             /**
              * Suggestions
-             * @description Names of known models that look like it, the nearest first.
+             * @description Names of similar known models, most similar first.
              */
             suggestions: string[];
         };
@@ -5851,7 +6435,7 @@ export interface components {
         VersionDiff: {
             /**
              * Lines
-             * @description From the older text to the newer one; empty where they are the same.
+             * @description From the older text to the newer one; empty if they are the same.
              */
             lines: components["schemas"]["DiffLine"][];
         };
@@ -5859,7 +6443,7 @@ export interface components {
         VersionLabel: {
             /**
              * Label
-             * @description What to call the version; null takes the label away.
+             * @description New label; null removes it.
              */
             label: string | null;
         };
@@ -7409,7 +7993,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the revision to replace */
+                /** @description revision to replace */
                 "if-match"?: string | null;
                 /** @description `*` makes a new loop */
                 "if-none-match"?: "*" | null;
@@ -7756,7 +8340,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description older than this one */
+                /** @description only older versions */
                 before?: number | null;
             };
             header?: never;
@@ -8217,7 +8801,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description the revision to replace */
+                /** @description revision to replace */
                 "if-match"?: string | null;
             };
             path: {
@@ -9897,15 +10481,15 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description runs to pass over */
+                /** @description number of runs to skip */
                 offset?: number;
-                /** @description X-Next-Cursor of the page before */
+                /** @description `X-Next-Cursor` of the last page */
                 cursor?: string | null;
                 sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
                 tag?: string | null;
-                /** @description words in the name, the id, the state or a tag */
+                /** @description words in name, id, state or tags */
                 search?: string | null;
             };
             header?: never;
@@ -10133,13 +10717,13 @@ export interface operations {
         parameters: {
             query: {
                 runs: string[];
-                /** @description `node.metric`, or a metric of every node */
+                /** @description `node.metric`, or a metric of all nodes */
                 metrics?: string[];
                 /** @description first step */
                 from?: number;
                 /** @description last step */
                 to?: number;
-                /** @description points of a curve, at most */
+                /** @description most points per curve */
                 buckets?: number;
             };
             header?: never;
@@ -10816,11 +11400,11 @@ export interface operations {
     compareRun: {
         parameters: {
             query?: {
-                /** @description another run */
+                /** @description id of another run */
                 run?: string | null;
-                /** @description a saved loop */
+                /** @description id of a saved loop */
                 loop?: string | null;
-                /** @description of that loop */
+                /** @description version of that loop */
                 version?: number | null;
             };
             header?: never;
@@ -11279,12 +11863,12 @@ export interface operations {
     listRunEvents: {
         parameters: {
             query?: {
-                /** @description `seq` of the last event that is known already */
+                /** @description only events after this `seq` */
                 after?: number;
                 limit?: number;
                 /** @description begin with the first event of this step */
                 step?: number | null;
-                /** @description the events just before this `seq` */
+                /** @description the last events before this `seq` */
                 before?: number | null;
             };
             header?: never;
@@ -11515,7 +12099,7 @@ export interface operations {
     listRunGauges: {
         parameters: {
             query: {
-                /** @description `seq` of the event at which the run is shown */
+                /** @description `seq` of the event to begin at */
                 seq: number;
                 limit?: number;
             };
@@ -12317,7 +12901,7 @@ export interface operations {
         parameters: {
             query: {
                 step: number;
-                /** @description the id of one row */
+                /** @description id of one row */
                 row?: string | null;
             };
             header?: never;
@@ -12432,13 +13016,13 @@ export interface operations {
     getRunSeries: {
         parameters: {
             query?: {
-                /** @description `node.metric`, or a metric of every node */
+                /** @description `node.metric`, or a metric of all nodes */
                 metrics?: string[];
                 /** @description first step */
                 from?: number;
                 /** @description last step */
                 to?: number;
-                /** @description points of a curve, at most */
+                /** @description most points per curve */
                 buckets?: number;
             };
             header?: never;

@@ -20,88 +20,89 @@ KNOWN_EACH = 12
 
 
 class PartEstimate(Planned):
-    """Bytes of one kind that one node holds on a GPU."""
+    """Memory that one node uses on a GPU for one purpose."""
 
     node: str
-    """Whose they are; of a weights group its owner."""
+    """Node that uses it; for the weights of a weights group, the group's owner."""
     part: Part
-    """What they are."""
+    """What it is used for."""
     bytes: int
-    """How many."""
+    """Size in bytes."""
     stages: tuple[str, ...]
-    """In which stages they are there."""
+    """Stages during which it is allocated, as `node.verb`."""
 
 
 class GpuEstimate(Planned):
-    """One GPU, or on a CPU one worker process."""
+    """Memory of one GPU, or without GPUs of one worker process."""
 
     pool: str
-    """Its pool."""
+    """Name of its pool."""
     index: int
-    """Its place in the pool."""
+    """Index in the pool, from 0."""
     capacity_bytes: int
-    """What the vendor prints."""
+    """Nominal memory of the GPU, or the process's share of the machine's memory."""
     usable_bytes: int
-    """What may be planned for: the budget's share of what a process can use."""
+    """Memory that the loop may use: the memory budget's share of what a process can allocate."""
     peak_bytes: int | None
-    """Most that is resident at once; None: not known."""
+    """Most memory in use at once; null if not known."""
     peak_stage: str
-    """When that is; empty where nothing runs, or where the peak is not known."""
+    """Stage with the peak; empty if nothing runs or the peak is not known."""
     fits: bool | None
-    """Whether the peak stays within what may be planned for, and every engine can start; None: not
-    known."""
+    """Whether the peak is within `usable_bytes` and every engine can start; null if not known."""
     reason: str | None = None
-    """Why the peak is not known, or what does not fit where the peak is within the budget."""
+    """Why the peak is not known, or what does not fit although the peak is within `usable_bytes`;
+    otherwise null."""
     parts: tuple[PartEstimate, ...]
-    """Everything that is ever resident. The peak is the sum over the parts of its stage."""
+    """All memory that the loop uses here. The peak is the sum of the parts that are allocated in
+    `peak_stage`."""
 
 
 class StageEstimate(Planned):
-    """One run of one stage."""
+    """Estimated time of one run of a stage."""
 
     stage: str
-    """`node.verb`."""
+    """Name of the stage: `node.verb`."""
     node: str
-    """Whose stage it is."""
+    """Node of the stage."""
     seconds: float | None
-    """How long it takes; None: not known, or it cannot run."""
+    """Null if not known, or if the stage cannot run."""
     samples_per_second: float | None
-    """Rows that pass through it; None as `seconds` is."""
+    """Rows processed per second; null if `seconds` is."""
     tokens_per_second: float | None
-    """Tokens of completions and targets that it writes, scores or learns from, each once, as a run
-    counts them; 0 where there are none, None as `seconds` is."""
+    """Tokens of completions and targets that are generated, scored or learned from per second, each
+    counted once as in the metrics of a run. 0 if there are none, null if `seconds` is."""
     bound: Bound
-    """What holds it back."""
+    """What limits its speed."""
     reason: str | None = None
-    """Why there is no time."""
+    """Why there is no time; otherwise null."""
 
 
 class RolloutEstimate(Planned):
-    """The cache of one engine."""
+    """Key-value cache of the engine with which a node generates."""
 
     kv_cache_bytes: int
-    """On one GPU."""
+    """Size on one GPU, in bytes."""
     kv_cache_tokens: int
-    """Tokens it holds."""
+    """Number of tokens that it can hold."""
     max_concurrent_sequences: int
-    """Sequences of full length at once."""
+    """Number of sequences of full length that it can hold at once."""
 
 
 class UnknownModel(Planned):
-    """A model of which nothing is known here: what rests on it has no numbers."""
+    """A model that is not known here, so that nothing that depends on it can be estimated."""
 
     node: str
-    """Whose model it is."""
+    """Node that names the model."""
     field: str
-    """Which field of it names the model, e.g. `model.path`."""
+    """Field of the node with the model's name, e.g. `model.path`."""
     found: str
-    """What the field says."""
+    """Value of the field."""
     reason: str
     """What is not known, in a sentence."""
     suggestions: tuple[str, ...]
-    """Names of known models that look like it, the nearest first."""
+    """Names of similar known models, most similar first."""
     nodes: tuple[str, ...]
-    """Every node whose weights are that model's, itself included."""
+    """All nodes with weights of the model, including `node`."""
 
     @property
     def hint(self) -> str:
@@ -117,36 +118,36 @@ class UnknownModel(Planned):
 
 
 class GuessedModel(Planned):
-    """A model whose numbers are a guess."""
+    """A model for which the estimate rests on a guess."""
 
     node: str
-    """Whose model it is."""
+    """Node that names the model."""
     field: str
-    """Which field of it names the model."""
+    """Field of the node with the model's name, e.g. `model.path`."""
     reason: str
-    """What was guessed."""
+    """What was guessed, in a sentence."""
 
 
 class Estimate(Planned):
-    """What a loop costs in memory and time."""
+    """Estimated memory and time of a loop."""
 
     step_seconds: float | None
-    """Time of one step of the phase that takes most of the run, evaluations spread over steps;
-    None: one of its stages has no time."""
+    """Seconds per step in the phase that takes most of the run, with evaluations spread over the
+    steps; null if the time of a stage is not known."""
     bottleneck: str
-    """The stage that takes longest in it; empty where nothing runs, or where that is not known."""
+    """Stage that takes longest in that phase; empty if nothing runs or the times are not known."""
     parameters: dict[str, int]
-    """Weights group to its number of parameters."""
+    """Number of parameters of each weights group."""
     gpus: tuple[GpuEstimate, ...]
-    """Every GPU, pool by pool."""
+    """GPUs, pool by pool; at most 512 of each pool are listed."""
     stages: tuple[StageEstimate, ...]
-    """Every stage of every phase."""
+    """All stages of the loop, each with its largest load over all phases."""
     rollout: dict[str, RolloutEstimate]
-    """By node that writes."""
+    """Caches of the engines, by the node that generates."""
     unknown: tuple[UnknownModel, ...] = ()
-    """Models of which nothing is known."""
+    """Models that are not known."""
     guessed: tuple[GuessedModel, ...] = ()
-    """Models whose numbers are a guess."""
+    """Models for which the estimate rests on a guess."""
 
     @property
     def fits(self) -> bool:
@@ -154,34 +155,35 @@ class Estimate(Planned):
 
 
 class SpanEstimate(Planned):
-    """When a stage runs in a step."""
+    """When a stage runs within a step."""
 
     stage: str
-    """`node.verb`."""
+    """Name of the stage: `node.verb`."""
     pool: str
-    """Where; empty: on no GPU."""
+    """Pool in which it runs; empty: in the driver."""
     start: float
     """Seconds from the start of the step."""
     end: float
-    """The same."""
+    """Seconds from the start of the step."""
 
 
 class PhaseEstimate(Planned):
-    """One phase."""
+    """Estimated times of one phase."""
 
     name: str
-    """Its name."""
+    """Name of the phase."""
     steps: int | None
-    """Steps over the whole run, where they are known; a trigger may end the phase earlier."""
+    """Number of steps over the whole run; null if not known. A trigger may end the phase
+    earlier."""
     step_seconds: float | None
-    """Time of one step; None: one of its stages has no time."""
+    """Seconds per step, with evaluations spread over the steps; null if the time of a stage is not
+    known."""
     seconds: float | None
-    """Time of all of them."""
+    """Seconds of all steps; null if `steps` or `step_seconds` is."""
     stages: tuple[str, ...]
-    """What runs in a step."""
+    """Stages of a step, in order."""
     spans: tuple[SpanEstimate, ...]
-    """When it runs; evaluations, which are spread over steps, are not in it. Empty where a step has
-    no time."""
+    """When the stages run within a step, without evaluations; empty if `step_seconds` is null."""
 
 
 class Explanation(Planned):

@@ -47,12 +47,12 @@ class Planned(BaseModel):
 
 
 class Decision(Planned):
-    """A value that the loop leaves to the compiler."""
+    """The value that the compiler chose for a setting that the loop leaves open."""
 
     path: str
-    """Where it would be written."""
+    """Path of the setting, e.g. `nodes.actor.training.micro_batch`."""
     value: Any
-    """What is counted with."""
+    """The chosen value."""
     reason: str
 
 

@@ -18,7 +18,7 @@ a step, as JSON."""
 
 
 class RunStateName(StrEnum):
-    """Where a run is in its life."""
+    """State of a run; `stopped`, `finished` and `failed` are final."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -40,32 +40,36 @@ class _Message(BaseModel):
 
 
 class RunError(_Message):
-    """Why a run failed, in words for the person who started it."""
+    """Why a run failed, for the user who started it."""
 
     code: str
     message: str
     node: str | None = None
     stage: str | None = None
-    """The stage that was at work."""
+    """Stage that was running, as `node.verb`; null if none was."""
     hint: str | None = None
+    """What to do next; null if there is no advice."""
     traceback: str | None = None
 
 
 class Event(_Message):
-    """What all events share."""
+    """Fields of all events."""
 
     seq: int = 0
-    """1, 2, 3, ... without a gap over the whole run."""
+    """Number of the event: 1, 2, 3, ... without gaps over all attempts of the run."""
     at: str = ""
-    """UTC, ISO 8601."""
+    """Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`."""
     run: str = ""
+    """Id of the run."""
     attempt: int = 1
+    """1, and one more with each resume."""
     node: str | None = None
+    """Node that it is about; null if it is about the whole run."""
     step: int | None = None
 
 
 class RunStateEvent(Event):
-    """The run entered a state; of a failure `node` and `step` say where."""
+    """The run entered a state. If it failed, `node` and `step` say where."""
 
     type: Literal["run.state"] = "run.state"
     state: RunStateName
@@ -79,11 +83,13 @@ class PhaseEvent(Event):
     type: Literal["phase"] = "phase"
     phase: str
     index: int
-    """Place in the schedule with its repeats written out."""
+    """Index in the schedule with its repeats written out, from 0."""
     round: int = 1
+    """Which repeat of the group around it this is, from 1."""
     learn: list[str] = []
+    """Teaching ports that are learned from, as `node.port`."""
     steps: int | None = None
-    """Steps it will take, where that is known before."""
+    """Number of steps, if it is known when the phase starts; otherwise null."""
     state: Literal["started", "finished"]
 
 
@@ -92,13 +98,14 @@ class StageStarted(Event):
 
     type: Literal["stage.started"] = "stage.started"
     stage: str
+    """Name of the stage: `node.verb`."""
     phase: str
     pool: str | None = None
-    """Where it runs; null: in the driver."""
+    """Pool in which it runs; null: it runs in the driver."""
     evaluation: str | None = None
-    """The probe for which it runs, outside the step."""
+    """Probe (`evaluate` node) for whose evaluation it runs; null: it is part of a step."""
     round: int | None = None
-    """Where edges with `rounds` repeat it: in which round."""
+    """Round in which it runs, from 1, if edges with `rounds` repeat it; otherwise null."""
 
 
 class StageFinished(Event):
@@ -106,44 +113,51 @@ class StageFinished(Event):
 
     type: Literal["stage.finished"] = "stage.finished"
     stage: str
+    """Name of the stage: `node.verb`."""
     phase: str
     seconds: float
+    """Time that it ran, in seconds."""
     samples: int = 0
+    """Number of rows that it processed."""
     tokens: int = 0
     pool: str | None = None
-    """Where it ran; null: in the driver."""
+    """Pool in which it ran; null: it ran in the driver."""
     waited_seconds: float = 0.0
-    """Before it began, for either of two reasons."""
+    """Time that it waited before it started: the sum of `starved_seconds` and `blocked_seconds`."""
     starved_seconds: float = 0.0
-    """Its lane was free, what it reads was not there yet."""
+    """Time that it waited for its inputs while its pool was free."""
     blocked_seconds: float = 0.0
-    """What it reads was there, its lane was not free yet."""
+    """Time that it waited for its pool, which ran other stages, while its inputs were ready."""
     rank_seconds: list[float] | None = None
-    """Where several ranks of its pool worked on it: how long each had work."""
+    """Time that each rank of its pool worked on it, in seconds; null if they were not measured
+    separately."""
     evaluation: str | None = None
-    """The probe for which it ran, outside the step."""
+    """Probe (`evaluate` node) for whose evaluation it ran; null: it was part of a step."""
     round: int | None = None
-    """Where edges with `rounds` repeat it: in which round."""
+    """Round in which it ran, from 1, if edges with `rounds` repeat it; otherwise null."""
 
 
 class MetricsEvent(Event):
-    """Numbers of one node at one step."""
+    """Metrics of one node, or of the whole run, at one step."""
 
     type: Literal["metrics"] = "metrics"
     metrics: dict[str, float | None]
+    """Values by name; null if a value is not finite."""
     evaluation: bool = False
-    """Read by an evaluation; else by the node's own stage."""
+    """Whether an evaluation measured them. Otherwise they are from the node's own stage."""
 
 
 class SampleEvent(Event):
-    """Texts of this step; the whole of them lies at `path` in the run folder."""
+    """Sample rows of a step."""
 
     type: Literal["sample"] = "sample"
     path: str
+    """File in the run folder with the rows, one JSON object per line."""
     tokens: str | None = None
-    """A file of the run folder, where a line says what the loss saw of each token of a row: its
-    fields are told at `coloop.runtime.reporting.samples`."""
+    """File in the run folder with the tokens of some rows as the loss saw them, one JSON object per
+    row; null if there is none. `coloop.runtime.reporting.samples` documents the fields."""
     rows: list[dict[str, Any]] = []
+    """A few of the rows, with shortened texts."""
 
 
 class CheckpointEvent(Event):
@@ -151,47 +165,53 @@ class CheckpointEvent(Event):
 
     type: Literal["checkpoint"] = "checkpoint"
     path: str
+    """Folder of the checkpoint in the run folder."""
     best: bool = False
+    """Whether it is the best so far by `run.best` of the loop."""
     metrics: dict[str, float | None] = {}
+    """Values of the metrics of `run.best`; empty if it is not the best."""
 
 
 class EditEvent(Event):
-    """Hot fields were changed while the run was going."""
+    """Settings were changed during the run."""
 
     type: Literal["edit"] = "edit"
     changes: dict[str, Any]
+    """New values by path."""
     by: str = "user"
+    """Who changed them."""
 
 
 class AlertEvent(Event):
-    """Something a person should look at; `node` says where, if it is at one node."""
+    """A problem that a person should look at; `node` is null if it is not at one node."""
 
     type: Literal["alert"] = "alert"
     level: Literal["info", "warning", "error"]
     code: str
     message: str
     hint: str | None = None
-    """What to do next."""
+    """What to do next; null if there is no advice."""
     metric: str | None = None
-    """The metric of the node that shows it."""
+    """Metric of the node that shows the problem; null if it was found otherwise."""
     cleared: bool = False
-    """The alert of this code, node and metric that was raised before holds no longer."""
+    """True: the earlier alert with this code, node and metric no longer holds."""
 
 
 class DiagnosticEvent(Event):
-    """A finding of the checks, as it stood when the run began."""
+    """A finding of the checks at the start of the run."""
 
     type: Literal["diagnostic"] = "diagnostic"
     diagnostic: dict[str, Any]
 
 
 class LogEvent(Event):
-    """A line of the run's story; `detail` carries its numbers."""
+    """A log message of the run."""
 
     type: Literal["log"] = "log"
     level: Literal["debug", "info", "warning", "error"] = "info"
     message: str
     detail: dict[str, Any] | None = None
+    """Data of the message; null if there is none."""
 
 
 RunEvent = Annotated[
@@ -211,7 +231,7 @@ RunEvent = Annotated[
 
 
 class Progress(_Message):
-    """How far the running stage is."""
+    """Progress of a running stage: `done` of `total`, counted in `unit`."""
 
     stage: str
     done: int
@@ -220,154 +240,173 @@ class Progress(_Message):
 
 
 class NodeGauge(_Message):
-    """What one node does at present. Of its stages the one that takes most time gives the rates."""
+    """Current speed of one node. Rates are those of its stage that takes most time."""
 
     samples_per_second: float | None = None
-    """While that stage runs: how fast it is, not how much the loop gets of it."""
+    """Rows per second while that stage runs."""
     tokens_per_second: float | None = None
-    """While that stage runs."""
+    """Tokens per second while that stage runs."""
     wall_samples_per_second: float | None = None
-    """Over the whole time of the last steps: times `step_seconds` it is what a step brings."""
+    """Rows per second over the whole time of the last steps, waits included. Times `step_seconds`
+    it gives the rows of a step."""
     wall_tokens_per_second: float | None = None
-    """Over the whole time of the last steps."""
+    """Tokens per second over the whole time of the last steps, waits included."""
     busy: float | None = None
-    """Share of the last steps' time that this node's stages took, 0 to 1."""
+    """Share of the time of the last steps in which its stages ran, 0 to 1."""
     starved: float | None = None
-    """Share of that time in which it could have worked, but what it reads was not there yet."""
+    """Share of that time in which it waited for its inputs while its pool was free."""
     blocked: float | None = None
-    """Share of that time in which what it reads was there, but others were at work in its pool."""
+    """Share of that time in which its inputs were ready, but its pool ran other nodes."""
     evaluation: bool = False
-    """Works in evaluations only: time and shares are those between evaluations, up to now."""
+    """Whether it works only in evaluations. Its rates and shares are then over the time between
+    evaluations, up to now."""
     queue: int | None = None
-    """Rows that wait to be read by it."""
+    """Rows that wait at its inputs; null if it has none."""
     staleness: float | None = None
-    """A learner: versions by which its weights were ahead of those that wrote what it learned from
-    last."""
+    """Of a learner: how many versions its weights were ahead of the weights that generated the rows
+    it learned from last; otherwise null."""
 
 
 class StageGauge(_Message):
-    """One stage over the last steps of the phase."""
+    """Mean times and speed of one stage over the last steps of the phase."""
 
     seconds: float
-    """Mean of a run of the stage."""
+    """Mean time of one run of the stage, in seconds."""
     share: float
-    """Share of the step, 0 to 1."""
+    """Share of the steps' time in which it ran, 0 to 1."""
     samples_per_second: float | None = None
-    """While it runs."""
+    """Rows per second while it runs."""
     tokens_per_second: float | None = None
-    """While it runs."""
+    """Tokens per second while it runs."""
     wall_samples_per_second: float | None = None
-    """Over the whole time of the last steps: times `step_seconds` it is what a step brings."""
+    """Rows per second over the whole time of the last steps, waits included. Times `step_seconds`
+    it gives the rows of a step."""
     wall_tokens_per_second: float | None = None
-    """Over the whole time of the last steps."""
+    """Tokens per second over the whole time of the last steps, waits included."""
     starved: float = 0.0
-    """Share of the step in which its lane was free and what it reads was not there yet."""
+    """Share of the steps' time in which it waited for its inputs while its pool was free."""
     blocked: float = 0.0
-    """Share of the step in which what it reads was there and its lane was not free yet."""
+    """Share of the steps' time in which its inputs were ready, but its pool ran other stages."""
     evaluation: bool = False
-    """Runs in evaluations only: time and share are those between evaluations, up to now. The
-    `evaluate` of a probe is a whole evaluation, the stages that ran for it included."""
+    """Whether it runs only in evaluations. Its rates and shares are then over the time between
+    evaluations, up to now. The `evaluate` stage of a probe includes the stages that ran for it."""
 
 
 class EdgeGauge(_Message):
-    """What one edge delivers; rows are counted once however many stages of a node read them."""
+    """Rows that an edge delivers. A row counts once, even if several stages of the node read it."""
 
     rows_per_second: float | None = None
-    """Over the whole time of the last steps of the phase: times `step_seconds` it is what a step
-    brings, 0 where nothing flows in this phase, null before the phase's first step is done."""
+    """Rows per second over the whole time of the last steps of the phase. Times `step_seconds` it
+    gives the rows of a step. 0 if nothing flows in this phase, null before its first step has
+    ended."""
     rows: int = 0
-    """Since the run was started or resumed; grows while rows flow."""
+    """Rows delivered since the run was started or resumed."""
     queue: int = 0
-    """Rows that are there and that its reader has not taken yet."""
+    """Rows that were delivered and not read yet."""
     staleness: float | None = None
-    """Into a learner's teaching port: versions by which its weights were ahead of those that wrote
-    what it learned from last; null before it learned."""
+    """Of an edge to a teaching port: how many versions the learner's weights were ahead of the
+    weights that generated the rows it learned from last. Null for other edges, and before it has
+    learned."""
     evaluation: bool = False
-    """Flows in evaluations only: a second of the time between evaluations, up to now."""
+    """Whether rows flow only in evaluations. The rate is then over the time between evaluations, up
+    to now."""
 
 
 class StageAtWork(_Message):
     """A stage that is running."""
 
     stage: str
+    """Name of the stage: `node.verb`."""
     node: str
     pool: str | None = None
-    """Null: in the driver."""
+    """Pool in which it runs; null: it runs in the driver."""
     step: int
     evaluation: str | None = None
+    """Probe (`evaluate` node) for whose evaluation it runs; null: it is part of a step."""
     round: int | None = None
-    """Where edges with `rounds` repeat it: in which round."""
+    """Round in which it runs, from 1, if edges with `rounds` repeat it; otherwise null."""
     progress: Progress | None = None
+    """Null until the stage reports progress."""
 
 
 class Gauges(_Message):
-    """The latest state of a run: replaced whole."""
+    """Current state and speed of a run. Each message replaces the one before."""
 
     at: str
+    """Time in UTC, ISO 8601, e.g. `2026-01-02T03:04:05.678Z`."""
     run: str
+    """Id of the run."""
     attempt: int = 1
     state: RunStateName
     step: int
     steps_total: int | None = None
-    """Of the whole run; null where that is not known."""
+    """Number of steps of the whole run; null if not known."""
     is_bound: bool = False
-    """`steps_total` is the most that it can be: a trigger or a full buffer may end a phase
-    before."""
+    """Whether `steps_total` is only an upper limit, because a trigger or a full buffer may end a
+    phase earlier."""
     phase: str | None = None
     phase_step: int | None = None
     phase_steps: int | None = None
     stage: str | None = None
-    """The first of those at work, in the order of the plan."""
+    """Running stage that is first in the order of the plan; null if none runs."""
     at_work: list[StageAtWork] = []
-    """All that run at once."""
+    """All running stages."""
     eta_seconds: float | None = None
-    """Steps and evaluations that are left, by the mean of those measured last."""
+    """Estimated seconds until the run ends, from the mean times of the last steps and evaluations;
+    null if not known."""
     step_seconds: float | None = None
-    """Mean of the phase's last steps, without the evaluations between them."""
+    """Mean time of the last steps of the phase in seconds, without evaluations; null before the
+    first step has ended. In the first step of a phase, the mean of the phases before."""
     window_steps: int = 0
-    """Of how many steps `step_seconds` is the mean."""
+    """Number of steps over which `step_seconds` is the mean."""
     phase_step_seconds: float | None = None
-    """Mean of all steps of the phase that this attempt took, without evaluations."""
+    """Mean time of all steps of the phase in this attempt, in seconds, without evaluations; null
+    before the first has ended."""
     evaluation_share: float = 0.0
-    """Share of the time that went into evaluations, 0 to 1."""
+    """Share of the time spent in evaluations, 0 to 1."""
     progress: Progress | None = None
+    """Progress of `stage`."""
     nodes: dict[str, NodeGauge] = {}
+    """By node."""
     stages: dict[str, StageGauge] = {}
+    """By name of the stage: `node.verb`."""
     edges: dict[str, EdgeGauge] = {}
-    """By `node.port->node.port`, or the edge's id."""
+    """By id of the edge, or else as `node.port->node.port`."""
     bottleneck: str | None = None
-    """The stage that takes most of a step."""
+    """Stage that takes most time in a step; null before the phase's first step has ended."""
     memory: dict[str, int] = {}
+    """`rss_bytes`: memory of all worker processes in bytes. Empty if not known."""
 
 
 class StepGauges(_Message):
-    """How a run stood when a step, an evaluation after it, or the run ended."""
+    """Gauges of a run when a step, an evaluation after it, or the run ended."""
 
     seq: int
-    """Of the newest event by then."""
+    """`seq` of the newest event at that time."""
     attempt: int = 1
     step: int
-    """The newest step that was done; of steps that overlap `gauges.step` is the one begun last."""
+    """Last step that had ended. If steps overlap, `gauges.step` is the step that began last."""
     gauges: Gauges
 
 
 class StopRequest(_Message):
-    """Ask the run to write a checkpoint and stop."""
+    """Asks the run to write a checkpoint and stop."""
 
     type: Literal["stop"] = "stop"
     by: str = "user"
 
 
 class EditRequest(_Message):
-    """Ask the run to change hot fields."""
+    """Asks the run to change settings."""
 
     type: Literal["edit"] = "edit"
     changes: dict[str, Any]
+    """New values by path."""
     by: str = "user"
 
 
 class CheckpointRequest(_Message):
-    """Ask the run to write a checkpoint now."""
+    """Asks the run to write a checkpoint now."""
 
     type: Literal["checkpoint"] = "checkpoint"
     by: str = "user"

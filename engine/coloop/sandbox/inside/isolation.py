@@ -45,6 +45,8 @@ PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
 
 
 class Isolation(StrEnum):
+    """How strongly a loop's code is separated from the machine, strongest first."""
+
     NAMESPACES = "namespaces"
     CALLS = "calls"
     NONE = "none"
