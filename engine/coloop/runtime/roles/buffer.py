@@ -29,7 +29,7 @@ from coloop.spec.nodes import BufferNode
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
 PLAIN = ("serial", "iteration", "written", "order", "passes", "seeded")
-"""What a checkpoint has of a memory as it is."""
+"""Fields that a checkpoint stores unchanged."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,13 +38,13 @@ class _Memory:
     serial: int = 0
     iteration: int = 0
     written: int = 0
-    """Rows taken since the phase started."""
+    """Rows stored since the phase started."""
     order: list[int] | None = None
-    """Serials still to be served in this pass, where passes are counted."""
+    """Serials left to serve in this pass; None: passes are not counted, or none has started."""
     passes: int = 0
     seeded: bool = False
     seeds: set[str] = field(default_factory=set)
-    """Rows of the seed that were taken since the buffer was last empty, without their pass."""
+    """Seed rows stored since the buffer was last cleared, by ids that are the same in each pass."""
 
     def copy(self) -> "_Memory":
         order = None if self.order is None else list(self.order)
@@ -59,12 +59,12 @@ class BufferRole(NodeRole[BufferNode]):
         self._counts_passes = False
 
     def is_full(self, context: Context) -> bool:
-        """Whether `capacity` rows were taken since the phase started."""
+        """Whether `capacity` rows were stored since the phase started."""
         return self._memory.written >= self._section(context).capacity
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
-        """A phase that fills the buffer opens an iteration; one that passes over it counts
-        passes."""
+        """Start an iteration if the phase fills the buffer; count passes if its epochs are over the
+        buffer."""
         del updates
         memory = self._memory
         memory.written = 0
@@ -79,7 +79,7 @@ class BufferRole(NodeRole[BufferNode]):
                 memory.entries = [e for e in memory.entries if e.iteration > oldest]
 
     def steps_for_epochs(self, epochs: float, context: Context) -> int:
-        """Steps that serve every row so often; no step goes over the end of a pass."""
+        """Steps for this many passes over all rows; no step spans two passes."""
         per_step = self._section(context).rows_per_step or max(1, len(self._memory.entries))
         steps = 0
         for number in range(int(epochs)):
@@ -158,7 +158,8 @@ class BufferRole(NodeRole[BufferNode]):
         return _until(self._by_weight(units, section.weight or "", chance), count)
 
     def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
-        """What is drawn and let go of in one piece: whole groups where scores feed a learner."""
+        """Units that are drawn and dropped as a whole: groups if the scores are rewards, or else
+        rows."""
         if not self._rewarded(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
@@ -171,7 +172,7 @@ class BufferRole(NodeRole[BufferNode]):
         return {edge.target.node for edge in edges if edge.target.port == "rewards"}
 
     def _shuffled(self, number: int, context: Context) -> list[list[Entry]]:
-        """The pieces of all rows in the order in which a pass serves them."""
+        """The units of all rows in the order of a pass."""
         memory = self._memory
         units = self._units(sorted(memory.entries, key=lambda entry: entry.serial), context)
         seed = derive_seed(self._random_seed, self._node, memory.iteration, number)
@@ -200,7 +201,8 @@ class BufferRole(NodeRole[BufferNode]):
     def _by_weight(
         self, units: list[list[Entry]], column: str, chance: random.Random
     ) -> Iterable[list[Entry]]:
-        """Without replacement, by exponential keys (Efraimidis and Spirakis)."""
+        """Units in weighted random order without replacement, by exponential keys (Efraimidis and
+        Spirakis)."""
 
         def key(unit: list[Entry]) -> float:
             weight = max(self._weight(entry, column) for entry in unit)
@@ -224,7 +226,7 @@ class BufferRole(NodeRole[BufferNode]):
     def _balanced(
         self, units: Sequence[list[Entry]], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
-        """As many rows of each class that some have; whole groups where a learner compares them."""
+        """Equally many rows of each class, in whole groups if a learner compares them."""
         classes: dict[Any, list[list[Entry]]] = {}
         for unit in units:
             label = self._class_of(unit, by)
@@ -284,8 +286,8 @@ class BufferRole(NodeRole[BufferNode]):
         )
 
     def _rows_at(self, call: Call, port: str) -> tuple[Row, ...]:
-        """The rows of a port with all that scorers know of them; tokens only where the port brings
-        them, as a scorer may have seen another text of the row."""
+        """The rows of a port with the columns of the scored rows. Tokens are those of the port, as
+        a scorer may have another text of the row."""
         known = self._scored_rows(call)
         return tuple(
             replace(merge_columns(row, known.get(row.id, ())), tokens=row.tokens)
@@ -301,7 +303,7 @@ class BufferRole(NodeRole[BufferNode]):
         return known
 
     def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, dict[str, Any]]:
-        """By row id, fields of its entry."""
+        """By row id, the score fields of its entry."""
         fields: dict[str, dict[str, Any]] = {}
         for edge, table in call.delivered("scores").items():
             scorer = {"scorer": table.scorer or edge.source.node, "score_range": table.score_range}
@@ -344,7 +346,7 @@ class BufferRole(NodeRole[BufferNode]):
         self._keep_capacity(context)
 
     def _keep_capacity(self, context: Context) -> None:
-        """The newest `capacity` rows in whole pieces, of each iteration where several are kept."""
+        """Keep the newest `capacity` rows in whole units, per iteration if several are kept."""
         section, memory = self._section(context), self._memory
         iterations: dict[int, list[Entry]] = {}
         for entry in memory.entries:
@@ -414,13 +416,13 @@ def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:
 
 
 def _value(row: Row, column: str | None) -> str | None:
-    """What a column says of a row, in a form that can be compared; None where it says nothing."""
+    """The value of a row's column as JSON text for comparisons; None without a value."""
     value = None if column is None else row.columns.get(column)
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _seed_of(row: Row) -> str:
-    """The row of the source from which a row of the seed comes, whatever the pass."""
+    """The source row of a seed row, by an id that is the same in each pass."""
     root = problem_of(row)
     node, _, key = root.partition(":")
     others = tuple(k for _, k in row.trail[root])

@@ -26,7 +26,7 @@ class CriticRole(FittingRole[CriticNode]):
         return self._of_tokens("values", rows, values, call)
 
     def _as_learned(self, rows: Sequence[Row], context: Context) -> list[Row]:
-        """Rows as its actor learns them: what others wrote, behind the prompt that it answers."""
+        """Rows as its actor learns them: rows of other nodes after the actor's prompt."""
         for edge in context.spec.graph.edges_out_of(self._node, "values"):
             actor, how = edge.target.node, off_policy_of(context.spec, edge.target.node)
             if how is not None:

@@ -20,7 +20,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         self._as_written = section
         self._opened_as = section.source
         self._alerts: list[tuple[str, str]] = []
-        """What is still to be told."""
+        """Alerts for the next outcome."""
         self._source = self._open(section)
         self._cursor = DataCursor(
             rows=len(self._source),
@@ -45,7 +45,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         return Outcome(outputs=outputs, samples=len(rows), alerts=alerts)
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
-        """A phase that counts passes over this dataset begins with a new pass."""
+        """Start a new pass if the epochs of the phase are over this dataset."""
         del updates, context
         if phase.epochs_of == self._node and self._cursor.position:
             self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
@@ -58,7 +58,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         )
 
     def _probe_rows(self, section: DatasetNode) -> list[Row]:
-        """The same rows at every reading: the first `rows_per_step` of the first pass."""
+        """The same rows for every evaluation: the first `rows_per_step` of the first pass."""
         fixed = DataCursor(rows=len(self._source), seed=self._cursor.seed, shuffle=section.shuffle)
         count = min(section.rows_per_step or len(self._source), len(self._source))
         return [self._row(draw) for draw in fixed.take(count)]
@@ -84,7 +84,8 @@ class DatasetRole(NodeRole[DatasetNode]):
         return source
 
     def _follow_changes(self, section: DatasetNode) -> None:
-        """A phase may `set` source parameters: it is opened anew, and passes keep their count."""
+        """Open the source again if a phase has `set` its parameters; the number of passes is
+        kept."""
         if section.source != self._opened_as:
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))
@@ -101,7 +102,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         return {**self._cursor.state(), "source": source, "mark": self._mark}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on in the source that was open, which may be another one than the spec's."""
+        """Continue in the source that was open, whose parameters may differ from the spec's."""
         if state["source"] is not None:
             section = DatasetNode.model_validate(
                 {**self._as_written.model_dump(by_alias=True), "source": state["source"]}

@@ -26,15 +26,15 @@ class GroupRole(Role):
         self._group = group
         self._members = frozenset(n for n, g in context.groups.items() if g == group)
         self._kept: dict[tuple[str, str], dict[int, Unit]] = {}
-        """Rows that wait until there are `learn.X.rows` of them, numbered as they came."""
+        """Rows that wait until there are `learn.X.rows` of them, numbered by arrival."""
         self._came = 0
-        """Rows that ever had to wait."""
+        """Total number of rows that had to wait."""
         self._fits: dict[str, Fits] = {}
         self._is_new_phase = False
         self._phase_updates: int | None = None
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
-        """A phase's entry begins: schedules of the learning rate start anew."""
+        """Restart the learning-rate schedule if members learn in the phase."""
         learners = {port.split(".")[0] for port in phase.learn}
         members = sorted(learners & self._members)
         if members:
@@ -89,8 +89,8 @@ class GroupRole(Role):
         )
 
     def _staleness(self, items: Items, version: int) -> dict[str, dict[str, float]]:
-        """By role, how many versions of the weights its own texts are behind those that learn from
-        them."""
+        """By node, how many versions its own texts are behind the weights that learn from them:
+        mean and maximum."""
         metrics: dict[str, dict[str, float]] = {}
         for node in dict.fromkeys(node for node, _ in items):
             behind = [
@@ -108,8 +108,8 @@ class GroupRole(Role):
     def _left_out(
         self, items: Items, details: list[dict[str, Any]], reply: LearnReply
     ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
-        """Metrics by role and alerts of the rows that nothing is known of, and of those that are
-        longer than the model's positions."""
+        """Metrics by node, and alerts, about rows that lack reference log-probs or are too long for
+        the model."""
         metrics: dict[str, dict[str, float]] = {}
         for detail in details:
             if LEFT_OUT in detail:
@@ -130,7 +130,8 @@ class GroupRole(Role):
     def _nothing_to_learn(
         self, call: Call, waiting_before: int, details: list[dict[str, Any]]
     ) -> Outcome:
-        """Rows may be waiting until there are enough of them; else a person is told."""
+        """The outcome without an update: an alert, unless rows are waiting until there are
+        enough."""
         detail = {"ports": details, "waiting": self._waiting}
         if self._waiting > waiting_before:
             return Outcome(detail=detail)
@@ -161,7 +162,7 @@ class GroupRole(Role):
 
     @staticmethod
     def _of_columns(call: Call) -> list[tuple[str, str]]:
-        """Alerts about columns of the pairs that are learned."""
+        """Alerts about columns that no learned pair has."""
         return [
             alert
             for node, port in sorted(call.live)
@@ -174,7 +175,8 @@ class GroupRole(Role):
     def _ripe(
         self, node: str, port: str, items: tuple[Unit, ...], rule: LearnRule | None
     ) -> tuple[Unit, ...]:
-        """With `learn.X.rows`, rows are kept over steps until there are as many."""
+        """The rows to learn now: with `learn.X.rows`, none until that many have been kept over
+        steps."""
         if rule is None or rule.rows is None:
             return items
         kept = self._kept.setdefault((node, port), {})

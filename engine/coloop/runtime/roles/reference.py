@@ -32,14 +32,14 @@ class ReferenceRole(FittingRole[ReferenceNode]):
         return self._of_tokens("log_probs", every, scored, call)
 
     def _as_taught(self, pairs: Sequence[Row], call: Call) -> Sequence[Row]:
-        """The texts that are learned from: a judge in words reads pairs behind its own prompts."""
+        """The pairs as they are learned: for a judge in words, after its prompts."""
         spec = call.context.spec
         learners = [edge.target.node for edge in spec.graph.edges_out_of(self._node, "log_probs")]
         judge = next((node for node in learners if judges_in_words(spec, node)), None)
         return pairs if judge is None else pairs_taught(judge, pairs, call.context, call.step)
 
     def _add_others(self, pairs: Sequence[Row], scored: dict[str, Any], context: Context) -> None:
-        """To what is said of each pair, what is said of another's sides under its prompt."""
+        """Add to the log-probs of each pair those of another pair's sides after its prompt."""
         hosts, group = context.hosts, context.groups[self._node]
         others = strangers(pairs)
         asked = [row for row in pairs if row.id in others]

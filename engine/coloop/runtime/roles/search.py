@@ -28,7 +28,7 @@ METHODS: Final[dict[str, Method]] = {
     "monte_carlo": MonteCarlo(),
     "puct": Puct(),
 }
-"""By the name that `method` takes."""
+"""By name, as in `method`."""
 MOST_CHILDREN = 2**20
 """Of a row in one turn; the places of the next turn come behind them."""
 

@@ -268,7 +268,7 @@ def chooses(entries: Sequence[Algorithm]) -> LabelCrossEntropy | None:
 def chosen_labels(
     node: str, table: Table, entry: LabelCrossEntropy, context: Context, step: int
 ) -> list[Unit | None]:
-    """The unit of each row for `label_ce`; None for a row without a label."""
+    """The unit of each row for `label_ce`; None for a row that is greedy or has no label."""
     scores = table.scores or {}
     rows = [row for row in table.rows if scores.get(row.id) is not None and not row.is_greedy]
     targets = {row.id: _target(row, scores[row.id], node, entry, context) for row in rows}

@@ -56,23 +56,23 @@ from coloop.spec.search import Select
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class State(Branch):
-    """An OR node: it is shown by any of its actions."""
+    """An OR node: proved if any of its actions is."""
 
     name: str
     text: str
     above: frozenset[str] = frozenset()
-    """States on the way down to it: to come back to one of them shows nothing."""
+    """States on the path to it; an action that leads back to one of them is dropped."""
     actions: list["Action"] = field(default_factory=list)
-    """Those that lead somewhere, no two alike."""
+    """Its distinct valid actions."""
     drawn: int = 0
     shown: float | None = None
-    """Its return, where it is proved."""
+    """Its return if it is proved; None: not yet."""
     is_dead: bool = False
-    """Nothing more can be tried."""
+    """Whether no action is left to follow or to sample."""
 
     @property
     def worth(self) -> float:
-        """Its return, or what it promises."""
+        """Its return if proved, or else its mean or estimated value."""
         if self.shown is not None:
             return self.shown
         return self.total / self.visits if self.visits else self.promise
@@ -89,7 +89,7 @@ class State(Branch):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Action(Branch):
-    """An AND node: it is shown by all of the states to which it leads."""
+    """An AND node: proved if all states to which it leads are."""
 
     path: Path
     reward: float
@@ -101,14 +101,14 @@ class Action(Branch):
 
     @property
     def shown(self) -> float | None:
-        """Its return, where all of its states are proved."""
+        """Its return if all of its states are proved, or else None."""
         returns = [state.shown for state in self.states]
         known = [one for one in returns if one is not None]
         return self.reward + min(known, default=0.0) if len(known) == len(returns) else None
 
     @property
     def back(self) -> float:
-        """What it promises by what is known of its states."""
+        """Its value from the current values of its states."""
         return self.reward + min((state.worth for state in self.states), default=0.0)
 
     @property
@@ -117,7 +117,7 @@ class Action(Branch):
 
     @property
     def next(self) -> State:
-        """The open state that promises least; the first of equal ones."""
+        """The unproved state with the lowest value; the first of equal ones."""
         return min((one for one in self.states if one.shown is None), key=lambda one: one.worth)
 
 
@@ -131,11 +131,11 @@ class ProofTree:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is neither proved nor given up."""
+        """Whether the root is neither proved nor dead."""
         return self.root.shown is None and not self.root.is_dead
 
     def descend(self) -> tuple[list[tuple[State, Action]], State, int]:
-        """The way down to the state from which is drawn next, and how many actions."""
+        """The path to the state to expand next, that state, and how many actions to sample."""
         way: list[tuple[State, Action]] = []
         state = self.root
         while True:
@@ -151,8 +151,8 @@ class ProofTree:
         return ExpansionRequest(name=state.name, count=count, first=state.drawn, state=state.text)
 
     def grow(self, state: State, count: int, paths: Grown) -> float | None:
-        """Put drawn actions below a state; what they promise on the mean, None where none of them
-        leads anywhere."""
+        """Add sampled actions to a state; returns their mean estimated value, None if all are
+        invalid."""
         promises = []
         state.drawn += count
         for path in paths or ():
@@ -166,11 +166,8 @@ class ProofTree:
         return sum(promises) / len(promises) if promises else None
 
     def climb(self, way: list[tuple[State, Action]], state: State, promise: float | None) -> None:
-        """Bring up the tree what came of a visit.
-
-        Args:
-            promise: of what was drawn at the state; None: nothing is known by it.
-        """
+        """Back up the value of a visit. `promise`: mean value of the actions sampled at the state;
+        None: all were invalid."""
         self._visit(state, promise)
         for above, action in reversed(way):
             back = None if promise is None else action.back
@@ -205,7 +202,7 @@ class ProofTree:
 
 
 def proof_of(state: State) -> Iterator[tuple[State, Action]]:
-    """The proof with the greatest return, depth first: each state with its action."""
+    """The proof with the greatest return: (state, action) pairs, depth first."""
     best = next(action for action in state.actions if action.shown == state.shown)
     yield state, best
     for below in best.states:
@@ -213,7 +210,7 @@ def proof_of(state: State) -> Iterator[tuple[State, Action]]:
 
 
 def visited(state: State) -> Iterator[tuple[State, Action]]:
-    """Every state with each of its actions that was followed, or proves it."""
+    """Every state with each of its live actions that was followed or is proved."""
     for action in state.actions:
         if not action.is_dead and (action.visits or action.shown is not None):
             yield state, action
@@ -246,11 +243,8 @@ class AndOr(Method):
 
 
 def prove(tree: ProofTree, searches: int | None) -> Search:
-    """Visits until the tree is proved, given up, or has had as many as it may.
-
-    Args:
-        searches: None: what they write comes to an end by another limit.
-    """
+    """Visit the tree until it is proved or dead, or `searches` visits are done. None: limited
+    otherwise."""
     visits = 0
     while tree.is_open and (searches is None or visits < searches):
         visits += 1
@@ -265,7 +259,7 @@ def prove(tree: ProofTree, searches: int | None) -> Search:
 def assess(
     written: Written, expansion: TreeExpansion, environment: SearchEnvironment
 ) -> list[list[Path]]:
-    """Actions with where they lead, and what they promise."""
+    """Actions with the states that they lead to, and their estimated values."""
 
     def led(root: Root, request: ExpansionRequest, path: Path) -> Path:
         leads = environment.move(root.key, path.name, request.state, path.tokens)
@@ -300,7 +294,7 @@ def _whole(root: State, separator: str) -> Path:
 
 
 def _given(tree: ProofTree, is_proof: bool, section: SearchNode) -> Iterator[Found]:
-    """A text for each state and action that the tree gives, with the return of the action."""
+    """The output texts of a tree, one per state and action, with the action's return or value."""
     if section.give == "visited":
         steps = visited(tree.root)
     else:
@@ -316,6 +310,6 @@ def _given(tree: ProofTree, is_proof: bool, section: SearchNode) -> Iterator[Fou
 
 
 def _share(state: State, action: Action) -> float:
-    """Of the visits of a state, those that took an action; a proof counts as one more."""
+    """The share of an action in the visits of a state; a proof counts as one more visit."""
     visits = [other.visits + (other.shown is not None) for other in state.actions]
     return shares(visits)[state.actions.index(action)]

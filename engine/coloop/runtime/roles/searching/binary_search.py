@@ -39,7 +39,7 @@ class BinarySearch(Method):
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
     ) -> list[Labelled]:
-        """One search in each wrong text."""
+        """Search the first error of each wrong text."""
         paths = expansion.texts(rows)
         found = expansion.grow_rows(rows, map(of_text, paths, counts_of(rows, paths, section)))
         return [
@@ -50,7 +50,7 @@ class BinarySearch(Method):
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        """A tree for each prompt, which begins with as many texts as any state of it has."""
+        """Grow a tree for each prompt, whose root has as many completions as any other state."""
         select, count = section.select or Select(), section.completions
         assert isinstance(count, int), "a prompt without texts has no success rate"
         most = section.budget.searches_per_row
@@ -61,24 +61,24 @@ class BinarySearch(Method):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class State:
-    """A beginning whose chance is known."""
+    """A prefix with a known chance."""
 
     length: int
-    """Tokens of the completion."""
+    """Tokens of the prefix, without the prompt."""
     chance: float
     visits: int = 0
     waiting: list[Path] = field(default_factory=list)
-    """Wrong completions that were not searched."""
+    """Wrong completions that have not been searched."""
 
 
 class CompletedPrefixes:
-    """Those of the texts of one prompt that were completed, each once."""
+    """The prefixes of one prompt that have been completed, each once."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[int, ...], State] = {}
-        """By their tokens."""
+        """By tokens of the prefix."""
         self._met: set[tuple[int, ...]] = set()
-        """Wrong texts."""
+        """Tokens of the wrong texts that were met."""
 
     @property
     def states(self) -> list[State]:
@@ -93,32 +93,28 @@ class CompletedPrefixes:
                 state.waiting.append(path)
 
     def known(self, text: Path) -> Chances:
-        """Chances of the steps of a text behind which somebody has completed it, or another that
-        begins so."""
+        """Chances of the steps of a text whose prefix has been completed, in this text or
+        another."""
         states = {end: self._states.get(_beginning(text, end + 1)) for end in text.inner}
         return {end: state.chance for end, state in states.items() if state is not None}
 
 
 class Node(NamedTuple):
-    """The end of a step that was completed."""
+    """A step after which completions were sampled."""
 
     end: int
     chance: float
     paths: list[Path]
-    """What was written from there."""
+    """The completions from there."""
 
 
 Halving = Generator[Sequence[ExpansionRequest], Sequence[Grown], tuple[list[Node], bool]]
 
 
 def first_error(text: Path, count: int, behind: int = 0, known: Chances | None = None) -> Halving:
-    """The steps of a wrong text that are completed until its first error is found or nothing is
-    said of what is written, and whether there was room for them.
-
-    Args:
-        behind: tokens that are known to have a chance.
-        known: of steps that need not be completed.
-    """
+    """Search the first error of a wrong text by halving. Returns the steps that were completed, and
+    False if the budget refused one. Ends early if no completion of a step has a score. `behind`:
+    tokens known to be right; `known`: chances of steps that need no completions."""
     known = known or {}
     ends = [end for end in text.ends if end >= behind]
     nodes: list[Node] = []
@@ -139,7 +135,7 @@ def first_error(text: Path, count: int, behind: int = 0, known: Chances | None =
 
 
 def of_text(text: Path, count: int) -> Search:
-    """Labels of the steps of one text that were looked at, its last one included."""
+    """The search of one text: chances of the completed steps, and of the last."""
     if not text.ends or text.score is None:
         return [Found(path=text)]
     chances = {text.ends[-1]: text.score}
@@ -150,11 +146,8 @@ def of_text(text: Path, count: int) -> Search:
 
 
 def of_prompt(count: int, select: Select, searches: int | None) -> Search:
-    """Texts of one prompt: its first completions, and those that were searched below them.
-
-    Args:
-        searches: most of them; None: another limit ends them.
-    """
+    """The search of one prompt: its first completions, and the wrong texts that were searched.
+    `searches`: most of these; None: limited otherwise."""
     [paths] = yield [ExpansionRequest(name="root", count=count)]
     chance = chance_of(paths or ())
     if paths is None or chance is None:
@@ -179,7 +172,7 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
 
 
 def pick(states: Sequence[State], select: Select) -> tuple[State, Path] | None:
-    """The next to be searched; of equal ones the first."""
+    """The (state, wrong completion) to search next; the first of equal ones."""
     visits = sum(state.visits for state in states)
     pairs = [
         (value(state, text, select, visits), state, text)
@@ -194,7 +187,7 @@ def pick(states: Sequence[State], select: Select) -> tuple[State, Path] | None:
 
 
 def value(state: State, text: Path, select: Select, visits: int) -> float:
-    """Q + U; see the module. With the rule `greedy` Q alone."""
+    """Q + U as in the module's docstring; with the rule `greedy`, Q alone."""
     alpha, beta = _or(select.alpha, ALPHA), _or(select.beta, BETA)
     length = len(text.tokens.token_ids) - state.length
     worth = alpha ** (1 - state.chance) * beta ** (length / (select.length or LENGTH))
@@ -204,7 +197,7 @@ def value(state: State, text: Path, select: Select, visits: int) -> float:
 
 
 ALPHA, BETA, LENGTH, C = 0.5, 0.9, 500, 0.125
-"""Of the paper, where `select` leaves them open."""
+"""Defaults for `select`, from the paper."""
 
 
 def _or(given: float | None, otherwise: float) -> float:
@@ -212,7 +205,7 @@ def _or(given: float | None, otherwise: float) -> float:
 
 
 def _beginning(text: Path, length: int | None = None) -> tuple[int, ...]:
-    """The tokens with which a text begins; all of them, where no length is said."""
+    """The first `length` tokens of a text; None: all."""
     return tuple(text.tokens.token_ids[:length].tolist())
 
 

@@ -78,11 +78,8 @@ class MonteCarlo(Method):
 
 
 def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
-    """Labels of one text.
-
-    Args:
-        stop_at_zero: steps are completed one after another, up to the first without a chance.
-    """
+    """The search of one text: the chances of its steps. With `stop_at_zero`, steps are completed
+    one by one, up to the first with chance 0."""
     chances: Chances = {}
     if not count:
         return [Found(path=text)]
@@ -101,10 +98,6 @@ def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
 
 
 def completions(name: str, count: int, text: Tokens | None = None) -> Search:
-    """Completions of a prompt.
-
-    Args:
-        text: whose prompt it is; None: that of the row.
-    """
+    """A search that only samples completions of a prompt: that of `text`, or None: of the row."""
     [paths] = yield [ExpansionRequest(name=name, count=count, text=text)]
     return [Found(path=path) for path in paths or ()]

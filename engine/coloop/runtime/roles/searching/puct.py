@@ -20,23 +20,23 @@ from coloop.spec.search import Expand, Select
 
 DRAWN_AT_ONCE: Final = Expand()
 C: Final = 1.25
-"""Weight of exploration (AlphaZero), where `select.c` leaves it open."""
+"""Default of `select.c`, the weight of exploration (AlphaZero)."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Branch:
-    """What a node can be left by, with what came of its visits."""
+    """A branch of a node, with its visits and the sum of their values."""
 
     promise: float = 0.0
-    """What it is worth before it was visited."""
+    """Its estimated value before the first visit."""
     log_prob: float = 0.0
-    """Of what was drawn, by the policy."""
+    """Log-prob of its text under the policy."""
     visits: int = 0
     total: float = 0.0
 
     @property
     def worth(self) -> float:
-        """Q before it is brought to lie between 0 and 1."""
+        """Q before it is scaled to 0 to 1."""
         return self.total / self.visits if self.visits else self.promise
 
     def visit(self, worth: float) -> None:
@@ -50,12 +50,8 @@ B = TypeVar("B", bound=Branch)
 def pick(
     branches: Sequence[B], visits: int, select: Select, span: tuple[float, float] = (0.0, 1.0)
 ) -> B:
-    """The branch that is followed.
-
-    Args:
-        visits: of the node.
-        span: least and greatest worth in the tree, which become 0 and 1.
-    """
+    """The branch to follow. `visits`: of the node; `span`: least and greatest value in the tree,
+    which are scaled to 0 and 1."""
     c = 0.0 if select.rule == "greedy" else C if select.c is None else float(select.c)
     low, high = span
     scores = [
@@ -66,7 +62,7 @@ def pick(
 
 
 def exploration(c: float, prior: float, visits: int, own: int) -> float:
-    """How much a branch of so many visits draws by being little known."""
+    """The exploration term of a branch with `own` visits."""
     return c * prior * math.sqrt(visits) / (1 + own)
 
 
@@ -77,13 +73,9 @@ def priors(log_probs: Sequence[float]) -> list[float]:
 
 
 def wanted(expand: Expand, visits: int, drawn: int, branches: int) -> int:
-    """Branches to draw at a node that is visited: all samples at once, or with `progressive` as
-    many as it may have by now, c * visits^alpha, at least one.
-
-    Args:
-        visits: this one included.
-        drawn: samples so far, with those that came to nothing.
-    """
+    """How many branches to sample at a visited node: all at once, or with `progressive` until it
+    has c * visits^alpha, at least one. `visits`: with this one; `drawn`: samples so far, also those
+    without a branch."""
     left = int(expand.samples) - drawn
     if expand.progressive is None:
         return left
@@ -93,11 +85,11 @@ def wanted(expand: Expand, visits: int, drawn: int, branches: int) -> int:
 
 
 def log_prob_of(path: Path, start: int, end: int) -> float:
-    """Of the tokens of a text in [start, end), by the policy that drew them."""
+    """Log-prob of the tokens of a text in [start, end) under the policy that generated them."""
     return float(np.sum(path.tokens.log_probs[start:end], dtype=np.float64))
 
 
 def shares(visits: Sequence[int]) -> list[float]:
-    """Of the visits of a node, those that each branch has; none where it has none."""
+    """The share of each branch in the visits; 0 if there are none."""
     total = sum(visits)
     return [count / total if total else 0.0 for count in visits]

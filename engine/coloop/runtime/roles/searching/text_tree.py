@@ -58,23 +58,23 @@ class Puct(Method):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node(Branch):
-    """A beginning of a text, or a whole one; its worth is its chance."""
+    """A prefix of a text, or a whole text; its value is its chance."""
 
     name: str
     length: int = 0
-    """Tokens of its completion."""
+    """Tokens of the prefix, without the prompt."""
     text: Path | None = None
-    """A text that begins so; None: the prompt's."""
+    """A text with this prefix; None: the root, only the prompt."""
     is_whole: bool = False
     branches: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
-    """By the tokens of their step."""
+    """By tokens of their step."""
     drawn: int = 0
     is_dead: bool = False
-    """Nothing can be drawn behind it of which anybody says anything."""
+    """Whether no branch is left to follow or to sample."""
 
     @property
     def live(self) -> list["Node"]:
-        """Branches that can be followed."""
+        """Branches that are not dead."""
         return [node for node in self.branches.values() if not node.is_dead]
 
 
@@ -85,12 +85,12 @@ class TextTree:
         self._expand = section.expand or DRAWN_AT_ONCE
         self._is_by_step = is_by_step
         self._texts: dict[tuple[int, ...], Path] = {}
-        """By their tokens whole texts in the order in which they were drawn, and where single steps
-        are drawn beginnings too; no two are alike."""
+        """Distinct whole texts, and with single steps also prefixes, by tokens, in the order in
+        which they were sampled."""
 
     def descend(self) -> tuple[list[Node], int]:
-        """The way down, and how many branches are drawn at its end: none where that is a whole
-        text, or where nothing is left to be done."""
+        """The path to the node to expand next, and how many branches to sample: 0 if it is a whole
+        text, or the tree is dead."""
         way = [self.root]
         while not (node := way[-1]).is_whole and not self.root.is_dead:
             live = node.live
@@ -111,8 +111,7 @@ class TextTree:
         )
 
     def grow(self, node: Node, count: int, paths: Grown) -> float | None:
-        """Put what was drawn below a node; what it promises on the mean, None where nobody says
-        anything of it."""
+        """Add sampled texts to a node; returns their mean score, None if none has one."""
         node.drawn += count
         known = [path for path in paths or () if path.score is not None]
         steps: dict[tuple[int, ...], list[tuple[int, Path]]] = {}
@@ -131,8 +130,8 @@ class TextTree:
             node.visit(promise or 0.0)
 
     def given(self, give: str) -> Iterator[Found]:
-        """Texts with the chances of their steps, and how likely each is where every step that the
-        tree knows is drawn by its share of the visits."""
+        """The texts with the chances of their steps. Column `share`: the probability of the text if
+        each step is chosen by its share of the visits."""
         for path in self._texts.values():
             if path.is_open and give == "proofs":
                 continue
@@ -145,7 +144,7 @@ class TextTree:
             yield Found(path=replace(path, score=score), chances=chances, columns={"share": share})
 
     def _along(self, path: Path) -> Iterator[tuple[Node, float]]:
-        """The nodes with which a text begins, each with its share of its siblings' visits."""
+        """The nodes along a text, each with its share of its siblings' visits."""
         node, ids = self.root, path.tokens.token_ids
         while node.branches:
             below = next(
@@ -164,7 +163,7 @@ class TextTree:
 
 
 def search(tree: TextTree, visits: int) -> Search:
-    """So many visits, or until there is nothing to draw."""
+    """Visit the tree this many times, or until nothing is left to sample."""
     for _ in range(visits):
         way, count = tree.descend()
         node = way[-1]
@@ -181,7 +180,7 @@ def search(tree: TextTree, visits: int) -> Search:
 
 
 def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
-    """Steps with what they promise, and whole texts with what they are worth."""
+    """Single steps with their estimated value, and whole texts with their score."""
     opened = with_each(
         written,
         lambda _root, request, path: replace(path, is_open=expansion.goes_on(path, request)),
@@ -198,7 +197,7 @@ def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
 
 
 def _chance(promise: float | None) -> float | None:
-    """The chance that is nearest to a promise: a critic's may lie beside all chances."""
+    """An estimated value, clamped to 0 to 1, as a critic's may be outside."""
     return None if promise is None else min(max(promise, 0.0), 1.0)
 
 
@@ -215,5 +214,5 @@ def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
 
 
 def _first_end(path: Path, start: int) -> int:
-    """Tokens up to the end of the first step behind a beginning."""
+    """Number of tokens up to the end of the first step after a prefix."""
     return next((end + 1 for end in path.inner if end >= start), len(path.tokens.token_ids))

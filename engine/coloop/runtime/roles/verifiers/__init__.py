@@ -13,7 +13,7 @@ from coloop.spec.nodes import VerifierNode
 
 
 def _classifier(node: str, context: Context) -> Role:
-    """By its head; where labels are named, by what the model would say of these."""
+    """A verifier with a score head, or one in words, which weighs its labels."""
     in_words = head_of(context.spec.nodes[node]) == "words"
     return GenerativeVerifier(node, context) if in_words else DiscriminativeVerifier(node, context)
 

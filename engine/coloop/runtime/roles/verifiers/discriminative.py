@@ -23,7 +23,7 @@ from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
 
 Steps = dict[int, float]
-"""By the token at which a step ends, its score."""
+"""Scores by the token that ends a step."""
 
 
 class DiscriminativeVerifier(FittingRole[VerifierNode]):
@@ -82,7 +82,7 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
 
 
 def _read_at(row: Row, tokens: Sequence[int]) -> TokenSequence:
-    """The row's text, of which something is asked at these tokens of its completion."""
+    """The row as a sequence to be scored at these tokens of its completion."""
     text = as_read(row)
     mask = np.zeros(len(text.token_ids), np.bool_)
     mask[[text.prompt_length + token for token in tokens]] = True
@@ -105,11 +105,8 @@ def head_scores(
     call: Call,
     read: Read | None,
 ) -> list[float | TooLong]:
-    """A number of a node's model for each row, or why the model cannot read it.
-
-    Args:
-        incoming: the scores that came in with each row, by scorer.
-    """
+    """The number of a node's score head for each row, or `TooLong`. `incoming`: scores of each row,
+    by scorer."""
     if not rows:
         return []
     own = read or AS_IT_IS
@@ -139,7 +136,8 @@ def head_scores(
 
 
 def _number(node: str, said: Numbers, read: Read) -> float:
-    """What the head says; raises `DataError` where it has other classes than are named."""
+    """The number of a text from the head's output. Raises `DataError` if the number of classes
+    differs from `read.labels`."""
     named = len(read.labels or ("",))
     if len(said) != named:
         raise DataError(
@@ -154,7 +152,7 @@ def _number(node: str, said: Numbers, read: Read) -> float:
 
 
 def bounds_of(read: Read | None) -> tuple[float, float] | None:
-    """Least and greatest score, where there are some."""
+    """Least and greatest score; None: unbounded."""
     if read is None or read.range is not None:
         return None if read is None else read.range
     is_chance = read.activation == "sigmoid" or read.labels is not None

@@ -101,7 +101,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         return replace(written, outputs=tables, metrics=metrics)
 
     def _steps(self, row: Row, context: Context) -> int | None:
-        """Steps of a text that is judged; None where the row has no text."""
+        """Number of steps of a judged text; None without step verdicts or without a text."""
         text, read = row.columns.get("completion"), self._section(context).read
         if read.step_verdicts is None or not isinstance(text, str):
             return None
@@ -114,7 +114,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         judged: Sequence[Row],
         context: Context,
     ) -> list[Score] | None:
-        """Numbers of steps at the tokens in which these end; None where nobody reads them."""
+        """Step scores by the tokens that end the steps; None if `step_scores` is not connected."""
         if not wants_steps(self._node, context):
             return None
         read = self._section(context).read
@@ -135,7 +135,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         judged: Mapping[str, Row],
         call: Call,
     ) -> Table:
-        """A score for each row that was judged with others, of each verdict about them."""
+        """Scores of the single rows of gathered ones, from each verdict about them."""
         read = self._section(call.context).read
         inputs = call.delivered(*ROW_PORTS)
         singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
@@ -191,7 +191,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
 def _of_asked(
     node: str, asked: Sequence[Row], verdicts: Sequence[Row], scores: Sequence[float | None]
 ) -> Table:
-    """The mean of the verdicts about each row, for who asks by a handle."""
+    """The mean score of the verdicts about each row, for a node that calls by a handle."""
     said: dict[str, list[float]] = {row.id: [] for row in asked}
     for verdict, score in zip(verdicts, scores, strict=True):
         if score is not None:
@@ -201,7 +201,7 @@ def _of_asked(
 
 
 def _consistent(table: Table) -> dict[str, float]:
-    """How often pairs shown in both orders are judged the same way."""
+    """Metric: how often pairs shown in both orders are judged the same way."""
     orders = judged_orders(table.rows, table.scores or {}, table)
     found = swap_consistency([Group(orders=orders)])
     return {} if found is None else {CONSISTENT: found}

@@ -29,7 +29,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
         super().__init__(node, context)
         self._batches = 0
         self._scale = 0.0
-        """Mean over so many batches of their greatest reward to go."""
+        """Running mean of the greatest reward to go of `_batches` batches."""
 
     def run(self, call: Call) -> Outcome:
         rows, _ = scored_rows(self._node, call)
@@ -57,7 +57,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
     def _parts(
         self, rows: Sequence[Row], rewards: Mapping[str, Numbers], read: Read, call: Call
     ) -> dict[str, dict[int, float]]:
-        """By row, its rewards at tokens, or at the tokens in which its steps end, to scale."""
+        """By row id, normalised rewards by token, or by the tokens that end the steps."""
         there = [row for row in rows if row.id in rewards]
         by_token = {row.id: _at_tokens(row, rewards[row.id]) for row in there}
         if read.granularity == "step":
@@ -73,7 +73,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
         }
 
     def _scale_of(self, rows: Any, read: Read, *, is_probe: bool) -> float:
-        """What rewards are divided by; of nothing but zeros, 1."""
+        """The divisor of rewards; 1 if all are 0."""
         if read.normalise == "none":
             return 1.0
         greatest = max((_greatest_to_go(own) for own in rows), default=0.0)
@@ -100,7 +100,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
 
 
 def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
-    """Rewards of the trained tokens but the last."""
+    """Rewards of the trained tokens, without the last."""
     trained = (
         np.arange(len(rewards)) if row.tokens is None else np.flatnonzero(row.tokens.loss_mask)
     )
@@ -108,7 +108,7 @@ def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
 
 
 def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
-    """The sum over each step where it ends; of the last, before the outcome's token."""
+    """The sum of each step at its end; that of the last step before the last trained token."""
     sums: dict[int, float] = {}
     last = max(rewards, default=-1)
     for token, reward in rewards.items():

@@ -15,7 +15,7 @@ from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 
 Incoming = dict[str, Score]
-"""The scores that came in with a row, by scorer."""
+"""Incoming scores of a row, by scorer."""
 
 
 def section_of(node: str, context: Context) -> VerifierNode:
@@ -25,7 +25,7 @@ def section_of(node: str, context: Context) -> VerifierNode:
 
 
 def wants_steps(node: str, context: Context) -> bool:
-    """Whether anybody reads the node's scores of steps."""
+    """Whether the node's `step_scores` are connected."""
     return bool(context.spec.graph.edges_out_of(node, "step_scores"))
 
 
@@ -40,11 +40,8 @@ def judgement(
     metrics: Mapping[str, float] | None = None,
     alerts: Sequence[tuple[str, str]] = (),
 ) -> Outcome:
-    """Scores of rows, read as the node's `read` says.
-
-    Args:
-        bounds: least and greatest score, where `read` names none.
-    """
+    """The outcome with scores after `clamp` and `threshold` of the node's `read`. `bounds`: least
+    and greatest score; None: `read.range`."""
     read = section_of(node, context).read
     return scored_outcome(
         node,
@@ -61,13 +58,13 @@ def judgement(
 
 
 def reduced(steps: Iterable[float | None], read: Read) -> float | None:
-    """One number of those of steps, in their order; None where no step has one."""
+    """The steps' numbers in order, combined as `reduce` says; None if no step has one."""
     numbers = [step for step in steps if step is not None]
     return float(REDUCTIONS[read.reduce or "mean"](numbers)) if numbers else None
 
 
 def activated(number: float, read: Read) -> float:
-    """A head's number as `activation` lets it through."""
+    """A head's number after the `activation`."""
     if read.activation == "none":
         return number
     small = math.exp(-abs(number))
@@ -75,7 +72,7 @@ def activated(number: float, read: Read) -> float:
 
 
 def finished(score: Score, read: Read) -> Score:
-    """A score, or one at each position, within `clamp`, and 0 or 1 where there is a threshold."""
+    """A score, or one per position, clamped to `clamp`, and 0 or 1 with a `threshold`."""
     if score is None:
         return None
     if isinstance(score, dict):
@@ -108,11 +105,8 @@ def is_pair(row: Row) -> bool:
 
 
 def orders_of(row: Row, read: Read, seed: int) -> tuple[bool, ...]:
-    """Whether the sides are swapped, each time that the pair is shown.
-
-    Args:
-        seed: of the draw.
-    """
+    """For each time that a pair is shown, whether its sides are swapped. `seed`: for a random
+    order."""
     match read.order:
         case "given":
             return (False,)
@@ -127,12 +121,8 @@ def shown(row: Row, *, is_swapped: bool) -> dict[str, Any]:
 
 
 def read_range(read: Read, *, by_label: bool) -> Range | None:
-    """Least and greatest number that is read; None: a number may be any, and its opposite is its
-    negative.
-
-    Args:
-        by_label: probabilities are read.
-    """
+    """Least and greatest number that can be read; None: unbounded and symmetric around 0.
+    `by_label`: the numbers are probabilities of labels."""
     if read.range is not None:
         return read.range
     if by_label or (read.number is not None and read.scale is not None):
@@ -143,12 +133,12 @@ def read_range(read: Read, *, by_label: bool) -> Range | None:
 
 
 def score_range(read: Read, *, by_label: bool) -> Range | None:
-    """Least and greatest score that comes of it."""
+    """Least and greatest score; None: unbounded."""
     return (0.0, 1.0) if read.threshold is not None else read_range(read, by_label=by_label)
 
 
 def opposite(number: float, bounds: Range | None) -> float:
-    """What a number says of the other side."""
+    """The number mirrored for the other side of a pair."""
     return -number if bounds is None else sum(bounds) - number
 
 
@@ -162,16 +152,14 @@ Orders = list[tuple[float, float]]
 
 
 def leads_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[float]:
-    """How far the scores of pairs, or of verdicts about them, stand above the middle of their
-    table."""
+    """Scores of pairs, or of verdicts about them, minus the middle of the table's score range."""
     middle = middle_of(table)
     numbers = (scores.get(row.id) for row in rows if is_pair(row))
     return [score - middle for score in numbers if isinstance(score, float | int)]
 
 
 def judged_orders(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> Orders:
-    """The same of each pair in the order in which it came and in the other one, of those that were
-    judged in both."""
+    """The same for pairs judged in both orders: (given order, swapped order)."""
     middle = middle_of(table)
     both = [row.scoped.get(f"{table.scorer}.{ORDERS}") for row in rows]
     found = [(one - middle, other - middle) for one, other in filter(None, both)]
@@ -185,5 +173,5 @@ def judged_orders(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) 
 
 
 def middle_of(table: Table) -> float:
-    """The score that speaks for neither side."""
+    """The score that prefers neither side."""
     return 0.0 if table.score_range is None else sum(table.score_range) / 2

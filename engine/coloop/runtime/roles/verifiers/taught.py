@@ -34,11 +34,11 @@ from coloop.spec.nodes import VerifierNode
 
 SHOWN: Final = frozenset({"a", "b"})
 LABELS: Final = 2
-"""Of a pair: one that says that `a` is the better side, one that `b` is."""
+"""Number of labels for pairs: one if `a` is the better side, one if `b` is."""
 
 
 def judges_in_words(spec: LoopSpec, node: str) -> bool:
-    """Whether a node is such a judge."""
+    """Whether a node is a verifier whose model judges in words."""
     section = spec.nodes[node]
     if not isinstance(section, VerifierNode) or section.method == "implicit_prm":
         return False
@@ -46,7 +46,7 @@ def judges_in_words(spec: LoopSpec, node: str) -> bool:
 
 
 def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Row]:
-    """Pairs whose sides are texts that the judge shall write, or shall not, behind its prompts."""
+    """Pairs for a judge: its preferred and rejected texts after its prompts."""
     own = [row for row in rows if not _is_of_verdicts(row, context.spec)]
     template = section_of(node, context).template
     assert template is not None
@@ -61,17 +61,14 @@ def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) ->
 def prompts_about(
     node: str, rows: Sequence[Row], context: Context, step: int, *, compares: bool
 ) -> list[RowPrompt]:
-    """The judge's questions about rows that it learns from.
-
-    Args:
-        compares: their sides are shown.
-    """
+    """The judge's prompts about rows that it learns from. `compares`: rows with two sides are shown
+    as pairs."""
     call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
     return questions_about(node, rows, [{} for _ in rows], call, compares=compares)
 
 
 def pair_labels(node: str, context: Context) -> tuple[str, str]:
-    """The words for `a` and for `b`."""
+    """The labels for `a` and for `b`. Raises `DataError` unless there are two."""
     labels = section_of(node, context).read.labels or ()
     if len(labels) != LABELS:
         raise DataError(
@@ -101,7 +98,7 @@ def _labelled(node: str, row_prompt: RowPrompt, context: Context) -> Row:
 
 
 def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
-    """The pair with sides that are texts behind the judge's prompt."""
+    """The pair with the judge's prompt, without tokens, and with these columns."""
     gone = {f"{side}_{what}": None for side in SIDES for what in ("tokens", "prompt")}
     return replace(
         row_prompt.row,
@@ -116,12 +113,8 @@ def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
 def questions_about(
     node: str, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
 ) -> list[RowPrompt]:
-    """A judge's questions about these rows, in their order.
-
-    Args:
-        incoming: the scores that came in with each.
-        compares: rows with two sides are shown as pairs.
-    """
+    """A judge's prompts about these rows, in order. `incoming`: scores of each row, by scorer.
+    `compares`: rows with two sides are shown as pairs."""
     section = section_of(node, call.context)
     assert section.template is not None
     prompts = prompts_over(node, section.template, rows, incoming, call)

@@ -28,18 +28,14 @@ from coloop.workers.messages import TooLong
 
 
 def weighs_labels(section: VerifierNode) -> bool:
-    """Whether a judge's scores are chances of its first label."""
+    """Whether a judge's scores are probabilities of its first label."""
     return section.rollout is None or section.read.score == "probability"
 
 
 def read_verdicts(
     node: str, verdicts: Sequence[Row], steps: Sequence[int | None], context: Context
 ) -> list[ParsedVerdict]:
-    """What each verdict says.
-
-    Args:
-        steps: of each text that was judged; None: not known.
-    """
+    """The numbers in each verdict. `steps`: number of steps of each judged text; None: unknown."""
     section = section_of(node, context)
     texts = [
         (str(row.columns["completion"]), section.read, count)
@@ -54,7 +50,7 @@ def read_verdicts(
 
 
 def score_of(row: Row, said: ParsedVerdict, section: VerifierNode) -> float | None:
-    """The score of a verdict; that of one about a pair turned back to `chosen`."""
+    """The score of a verdict; for a swapped pair, mirrored to be about `chosen`."""
     read, number = section.read, said.whole
     if read.verdict is None and read.number is None and number is None:
         number = reduced(said.steps.values(), read)
@@ -70,7 +66,7 @@ def score_of(row: Row, said: ParsedVerdict, section: VerifierNode) -> float | No
 def _weighed(
     node: str, verdicts: Sequence[Row], words: Sequence[Words], context: Context
 ) -> list[ParsedVerdict]:
-    """Chances of the first label in place of the words that were written."""
+    """Probabilities of the first label at the positions of the written labels."""
     asked: list[tuple[int, int | None, int]] = []  # verdict, step or None, place in its text
     for number, one in enumerate(words):
         if one.whole is not None:
@@ -103,20 +99,20 @@ FIELD = "read.labels"
 def label_chances(
     node: str, row_prompts: Sequence[RowPrompt], context: Context
 ) -> list[float | TooLong]:
-    """The chance of the first label right behind each prompt."""
+    """The probability of the first label right after each prompt."""
     labels = section_of(node, context).read.labels or ()
     texts = [asked_labels(own.row.id, own.prompt, labels) for own in row_prompts]
     return _chances(node, texts, context)
 
 
 def asked_labels(name: str, prompt: Prompt, labels: tuple[str, ...]) -> TokenSequence:
-    """A prompt behind which a judge says one of its labels, as a sequence with this id."""
+    """A sequence with this id in which a judge chooses one of its labels after the prompt."""
     choice = Choice(words=labels, field=FIELD)
     return TokenSequence(id=name, text=Text(prompt=prompt, target=""), choice=choice)
 
 
 def first_share(log_probs: Numbers) -> float:
-    """p₀ / Σ p, of the log-probs of all."""
+    """p₀ / Σ p, from log-probs."""
     wide = np.asarray(log_probs, dtype=np.float64)
     shares = np.exp(wide - wide.max())
     return float(shares[0] / shares.sum())
