@@ -70,7 +70,7 @@ Reference = Literal["node", "metric", "path", "template"]
 FormSection = Literal[
     "model", "reading", "generation", "learning", "placement", "checkpoint", "note"
 ]
-"""Where a field stands in a form: those of one section fold together. None: above all sections."""
+"""Section of a form that shows a field; its fields fold together. None: above all sections."""
 
 _CHOICES_OF_WIDGET: dict[str, Choices] = {
     "node": "nodes",
@@ -205,15 +205,19 @@ def setting(
     span: tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
-    """A field of a section. `when`: where it belongs; `needed`: where it must be there.
+    """A field of a section, with metadata for forms, schema and checks.
 
-    Both map the name of a sibling field (dots go deeper) to the values of that sibling. `span`
-    bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
-    how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
-    `starter`: a text to begin with, valid as it is. `short`: how the value is said in a few words,
-    `{}` in its place; such fields sum up a section that is closed. `section`: of the form; a field
-    inside of another leaves it for a section of its own. `solver`: whether fitting into memory may
-    set it: how work is carried out, never what is learned.
+    Args:
+        choices: what the value, or each of several, is chosen from; a widget has its own.
+        reference: how the value mentions nodes; a widget has its own.
+        key_reference: how the keys of a mapping do.
+        starter: a valid text to start from.
+        short: the value in a few words, with `{}` in its place; shown when its section is folded.
+        section: section of the form; a nested field leaves its parent for it.
+        when: the field is only allowed if these siblings (dots go deeper) have one of these values.
+        needed: likewise, the field is required.
+        solver: whether fitting into memory may set it; only for how work is carried out.
+        span: bounds of a `Range`.
     """
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
     optional = {

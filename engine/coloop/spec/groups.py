@@ -76,7 +76,7 @@ def group_of(spec: LoopSpec, node: str) -> WeightsGroup | None:
 
 def training_of(spec: LoopSpec, node: str) -> Training:
     """How the weights of a node are updated: its own section, its owner's, that of the node whose
-    weights its adapter stands beside, or the defaults."""
+    weights its adapter builds on, or the defaults."""
     seen: set[str] = set()
     at: str | None = node
     while at is not None and at not in seen:

@@ -44,7 +44,7 @@ LEARNED_FROM: Final[Mapping[type[Section], frozenset[Reading]]] = {
 }
 """The readings that each algorithm can train, which are exactly those its recipe requests."""
 OF_CLASSES: Final = (LabelCrossEntropy,)
-"""Algorithms that train a head of several classes; the others want one score per text."""
+"""Algorithms that train a head of several classes; the others need one score per text."""
 
 SCORERS = ("critic", "reward")
 

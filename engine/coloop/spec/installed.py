@@ -88,7 +88,7 @@ def records(
 
 
 def problem_with(name: Any) -> str | None:
-    """Why a name that an installed package would bring is not there."""
+    """Why a name that an installed package adds cannot be used; None if that is not the reason."""
     for problem in PROBLEMS:
         if problem.name == name:
             return f"`{name}` of the package {problem.package} cannot be used: {problem.reason}"

@@ -131,8 +131,8 @@ def relate_pair(receiver: Level, scored: Level) -> Relation:
 def relate(receivers: Levels, scored: Levels) -> Relation:
     """The nearest relation between any receiving and any scored level.
 
-    Where some receivers are the scored rows or stand below them, nothing has to rise: a table
-    that was put together (`concat`) then keeps each score with its own rows.
+    If any receivers are the scored rows or their descendants, no score has to go up: in a
+    concatenated table each score stays with its own rows.
     """
     best = Relation.NONE
     for receiver in receivers:
@@ -169,8 +169,8 @@ def common_ancestor(a: Level, b: Level) -> Level | None:
 def join_levels(parts: Iterable[Level]) -> Level:
     """The level of rows that align or cross these levels, in whatever order.
 
-    A level that stands above another one of them adds columns and no rows; what is left, if it is
-    more than one level, has a child of all.
+    An ancestor of another of these levels adds columns, but no rows. If several other levels are
+    left, the result is a child of all of them.
     """
     distinct = tuple(dict.fromkeys(parts))
     lowest = tuple(
@@ -184,9 +184,9 @@ def join_levels(parts: Iterable[Level]) -> Level:
 def align(tables: Sequence[Levels]) -> tuple[tuple[tuple[Level, ...], ...], tuple[int, int] | None]:
     """The combinations of levels whose rows meet when tables are joined, one level of each table.
 
-    Levels of tables that were put together meet their nearest kin only: of `{alice, bob}` and
+    Levels of concatenated tables meet only their nearest relatives: of `{alice, bob}` and
     `{judge of alice}` the judge's rows meet alice's and nothing else. All tables are taken at once:
-    a combination counts where none of its levels has nearer kin in another one.
+    a combination counts if it is the nearest one for each of its levels.
 
     Returns:
         The combinations, and the first two tables that have no common ancestor.

@@ -1,4 +1,4 @@
-"""What a package of a third party hands over by an entry point: one record for each thing it adds.
+"""What a third-party package provides by an entry point: one record for each thing it adds.
 
 A record is light: it says what is in the language, and names what carries it out as
 `package.module:object`, which is imported when a run needs it. The module with the records of a
@@ -157,8 +157,8 @@ class TaskPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmPlugin:
-    """An algorithm of port `rewards` or `pairs`: settings of a recipe that coloop has, and where
-    it compares the rows of a group in a way of its own, that advantage."""
+    """An algorithm of port `rewards` or `pairs`: settings of one of coloop's recipes and, if it
+    compares the rows of a group in its own way, that advantage."""
 
     algorithm: AlgorithmRecord
     advantage: AdvantageRecord | None = None

@@ -17,7 +17,7 @@ Givers = Mapping[str, Collection[str]]
 """By node, those whose rows it works on."""
 
 SOURCES = frozenset({"dataset", "buffer"})
-"""Kinds from which a pass starts where `from` is not said."""
+"""Kinds at which a pass starts if `from` is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Region:
     sources: tuple[str, ...]
     """Where a pass starts: `from`, else every dataset and buffer that feeds the filter."""
     nodes: frozenset[str]
-    """On a path from a source to the filter, both among them."""
+    """Nodes on a path from a source to the filter, both included."""
 
 
 def regions_of(

@@ -1,4 +1,4 @@
-"""Which other machines a loop may name, for checks and for whoever calls.
+"""Which other machines a loop may name, for checks and for callers.
 
 COLOOP_ALLOWED_REMOTES lists hosts, separated by commas: `scores.example.org`, `*.example.org`,
 `10.0.0.5:8000`. A private address is allowed only where it is listed as it stands; a name may lead

@@ -1,4 +1,4 @@
-"""How a policy writes: the `rollout` section of actors and generative verifiers."""
+"""How a policy generates: the `rollout` section of actors and generative verifiers."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def is_solvable(path: str) -> bool:
 
 
 def solvable_values(spec: LoopSpec) -> dict[str, Any]:
-    """By path, what a loop says of such settings; what it leaves open is not in it."""
+    """By path, the values of such settings that the loop sets."""
     values: dict[str, Any] = {}
     for name, node in spec.nodes.items():
         for section, fields in SOLVABLE.items():

@@ -1,4 +1,4 @@
-"""How tools are called, and what one may hold."""
+"""Types of tools, and how they are called."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ OWN_CALLS: Final[Mapping[str, str]] = {
     "model": "<ask>(?P<question>.*?)</ask>",
     **{name: plugin.call for name, plugin in PLUGINS.items()},
 }
-"""By type of tool, the default call pattern; a model tool that wraps others is called as these are.
-An environment is called with the whole text of a turn."""
+"""By type of tool, the default call pattern. A model tool that wraps others is called like those;
+an environment is called with the whole text of a turn."""
 
 
 class Pack(Section):

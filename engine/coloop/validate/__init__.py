@@ -3,8 +3,8 @@
 A family of rules is a file; its public functions `(Facts) -> Iterator[Diagnostic]` are the rules.
 To add a check: a code in `diagnostics.CODES`, a rule, a wrong loop in the tests.
 
-    spec -> Facts (walk, lineage, phases, groups) -> structure, rounds, ... -> Report -> estimate
-    ------------> memory.over_budget
+    spec -> Facts (walk, lineage, phases, groups) -> rules -> findings, with fixes that were tried
+    without errors: spec -> Unrolled -> estimate -> findings about the steps and their costs
 
 Invariants: no rule raises on a half-drawn loop; each problem is reported once; a fix that is
 offered was tried (`tried`); without `root` no file is opened. Whatever can be wrong with single
@@ -63,7 +63,7 @@ def validate(
         strict: warnings count as errors.
         root: the loop's folder; files are only read if it is given.
         estimate: the prediction, if the caller already has it.
-        unrolled: the loop's steps, likewise.
+        unrolled: the loop's unrolled steps, if the caller already has them.
     """
     facts = Facts(spec, root)
     findings = with_tried_fixes(facts, check(facts), check)

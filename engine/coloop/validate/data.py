@@ -69,7 +69,7 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
-    """Prompts are texts or chats, margins numbers, and texts whole characters."""
+    """Values suit their columns: prompts are texts or chats, margins numbers, texts Unicode."""
     for name, node in facts.of(DatasetNode):
         problem = first_problem(facts, node, Values(tuple(node.columns.items()), node.unfold))
         if problem is not None:

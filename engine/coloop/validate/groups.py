@@ -134,7 +134,7 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: FlatPhase)
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
-    """The filter with the largest `per_group.max` of all reward edges; None if one has no limit."""
+    """The filter with the loosest limit of all reward edges, and that; None if one has no limit."""
     limits: list[tuple[str, int]] = []
     for edge in facts.alive(name, "rewards"):
         limit = _limit_of(facts, edge.source.node, name)
@@ -145,7 +145,7 @@ def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
 
 
 def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
-    """The filter with the smallest `per_group.max` between a learner's rollouts and their score."""
+    """The filter with the tightest limit between a learner's rollouts and a score, and that."""
     limits: list[tuple[str, int]] = []
     seen: set[str] = set()
     while node not in seen:

@@ -1,4 +1,4 @@
-"""Numbers that clash: batches and groups, lengths and positions, rates, bounds, caps."""
+"""Numbers that clash: batches and groups, parallel degrees, lengths, rates, bounds, budgets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -55,7 +55,7 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
-    """`take` chooses among the rows of rounds, so it stands on an edge out of a region."""
+    """`take` chooses among the rows of rounds, so it is only set on edges out of a region."""
     for edge in facts.walk.edges:
         if edge.take is None:
             continue

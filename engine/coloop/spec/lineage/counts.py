@@ -383,7 +383,7 @@ class RowCounts:
 
 
 class _Seen:
-    """Counts of tables that a region gives: those of the first round, or of all rounds."""
+    """Counts of all tables; those of a rounds region are of its first round, or of all rounds."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str], Counts] = {}

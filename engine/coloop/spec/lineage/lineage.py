@@ -242,14 +242,14 @@ class Lineage:
         return NO_LEVELS.union(*tables)
 
     def rows_of(self, node: str) -> Levels:
-        """Levels of the rows that a node hands on: what its bare id means in `group_by` and
-        `gather`."""
+        """Levels of the rows that a node gives, else of those that it works on: what its bare id
+        means in `group_by` and `gather`."""
         given = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
         return frozenset(given) if given else self.input_levels(node)
 
     def births_of(self, node: str) -> frozenset[str]:
-        """Nodes in which the rows that a node hands on are born (`join`: where siblings were
-        joined), and the node itself, under whose name a probe puts rows of its own."""
+        """Nodes in which the rows that a node gives are born (`join`: where siblings were joined),
+        and the node itself, under whose name a probe puts rows of its own."""
         levels = self.rows_of(node)
         return frozenset({node, *map(birth, levels)})
 

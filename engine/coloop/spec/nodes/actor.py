@@ -1,4 +1,4 @@
-"""`actor`: a policy that writes: generator, proposer, solver, debater, assistant."""
+"""`actor`: a policy that generates: generator, proposer, solver, debater, assistant."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What every node kind says of itself in one place, and what all nodes have.
+"""The facts that every node kind has in one place, and what all nodes have.
 
 A kind is one file of this package: its section (what can be written under `nodes.<id>`) with
-`about`, the facts that no setting changes, and the methods in which settings decide. Tables by
-aspect (`PORTS`, `READS`, `KIND_TEXTS`, ...) are collected from these.
+`about`, the facts that no setting changes, and methods for what settings decide. Tables by aspect
+(`PORTS`, `SCORE_INPUTS`, `KIND_TEXTS`, ...) are collected from these.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class NodeKind:
     rows: tuple[str, ...] = ()
     """Inputs whose rows it may work on. If one is connected, scores only reach its rows."""
     scores: tuple[str, ...] = ()
-    """Inputs that say something about rows. Without row inputs the scored rows are its rows."""
+    """Inputs that bring scores, log-probs or values; without row inputs their rows are its rows."""
     concat: tuple[str, ...] = ()
     """Inputs that are concatenated, whatever `join` says."""
     is_concat_allowed: bool = True
@@ -167,10 +167,10 @@ class NodeKind:
     synonyms: str
     """Other words under which it is looked for, with commas between them."""
     summary: tuple[str, ...]
-    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    """Paths of the values that are shown beside the kind, most important first; `*` is any key."""
     shown: Mapping[str, tuple[str, ...]]
-    """At most three further values on the card, most telling first: a label of one to three words,
-    and where the value may stand, the first of these that is set, else the first with a default."""
+    """At most three further values on the card, most important first: a label of one to three
+    words, and paths of the value: the first that is set counts, else the first with a default."""
     runs: bool = True
     """Whether `run` can carry it out; else it can be drawn, checked and planned."""
 
@@ -220,9 +220,8 @@ class BaseNode(Section):
         return False
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """Levels of each output from those of its inputs: where new rows are born, and where the
-        same rows are handed on. Any kind that does not say otherwise hands on the rows of its join.
-        """
+        """Levels of each output, from those of its inputs: of new rows, or of the same rows passed
+        on. By default every output passes on the rows of the join."""
         for port in self._row_outputs():
             yield port, lineage.input_levels(name)
 
@@ -231,8 +230,8 @@ class BaseNode(Section):
             yield port, columns.inputs(name)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """How many rows of each level it gives, new or handed on, with the lengths of their texts
-        in the mean; `rows`: those that it works on."""
+        """Rows of each level that it gives, new or passed on, with mean lengths of their texts.
+        `rows`: those that it works on."""
         return rows
 
     def _row_outputs(self) -> tuple[str, ...]:

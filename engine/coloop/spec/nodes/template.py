@@ -1,4 +1,4 @@
-"""`template`: what some wrote becomes what the next reads."""
+"""`template`: turns texts of one node into prompts for the next."""
 
 from __future__ import annotations
 

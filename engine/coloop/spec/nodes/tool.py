@@ -1,4 +1,4 @@
-"""`tool`: what a policy may call while it writes."""
+"""`tool`: what a policy may call while it generates."""
 
 from __future__ import annotations
 

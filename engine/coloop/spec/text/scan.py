@@ -2,10 +2,10 @@
 
 libyaml (through PyYAML) scans twenty times as fast, and an edit scans the text several times. It
 follows YAML 1.1, so a text is left to ruamel.yaml, whose events are the ones that count, where the
-two could read it differently: other breaks of lines than `\\n`, tabs, marks of the order of bytes,
-directives, several documents, explicit keys, values right behind a quoted key, blocks that begin
-with blanks, signs right behind the name of an anchor. A text that libyaml cannot read, or that
-breaks a rule of ours, is read again by ruamel.yaml, so that there is one wording of errors.
+two could read it differently: line breaks other than `\\n`, tabs, byte order marks, directives,
+several documents, explicit keys, values directly after a quoted key, blocks that begin with blanks,
+some characters directly after the name of an anchor. A text that libyaml cannot read, or that
+breaks a rule of ours, is read again by ruamel.yaml, so that errors have one wording.
 """
 
 from __future__ import annotations
