@@ -223,7 +223,8 @@ def test_a_full_memory_leaves_the_way_over_the_disk(
 
     monkeypatch.setattr(FilesChannel, "place_for", watched)
     monkeypatch.setattr(
-        "coloop.workers.sync.files._room", lambda place: 10 if memory in place.parents else 10**12
+        "coloop.workers.sync.files._free_bytes_of",
+        lambda place: 10 if memory in place.parents else 10**12,
     )
 
     ended = runner(tiny(*LOOPS["the engine and a snapshot beside it"]))

@@ -436,7 +436,7 @@ def test_the_first_place_with_room_is_taken(
     small, large = tmp_path / "small", tmp_path / "large"
     large.mkdir()
     rooms = {small: 1000, large: 10**12}
-    monkeypatch.setattr("coloop.workers.sync.files._room", rooms.__getitem__)
+    monkeypatch.setattr("coloop.workers.sync.files._free_bytes_of", rooms.__getitem__)
 
     transfer = FilesChannel([small, large]).send(loaded.model.named_parameters(), version=1)
 

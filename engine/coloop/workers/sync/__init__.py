@@ -1,6 +1,6 @@
-"""How weights travel between homes, with proof that they arrived.
+"""Transfer of weights between processes, with a check that they have arrived.
 
-Knows models and what an engine takes; nothing of optimizers, rows or phases.
+Knows models and rollout engines; nothing of optimizers, rows or phases.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MEETINGS: dict[str, Callable[..., GroupChannel]] = {
     "gloo": partial(GroupChannel, "gloo"),
     "nccl": partial(GroupChannel, "nccl"),
 }
-"""Those whose ends are at work at the same time."""
+"""Channels whose ends must run at the same time."""
 CHANNELS: dict[str, Callable[..., WeightChannel]] = {
     "files": FilesChannel,
     **MEETINGS,
 }
-"""By the name that a transfer carries. `files` is shared memory where its folder is."""
+"""By the `channel` of a transfer. `files` uses shared memory if its folder is there."""
 
 __all__ = [
     "CHANNELS",

@@ -1,6 +1,5 @@
-"""What each end of a channel says of its weights: their bits, and log-probs of a fixed probe.
-
-B rows, T tokens.
+"""Checksums of the weights at both ends of a transfer: a fingerprint of their bits, and log-probs
+of a fixed probe. Shapes: B rows, T tokens.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ if TYPE_CHECKING:
     from coloop.workers.rollout import RolloutEngine
 
 Probe = tuple[tuple[int, ...], ...]
-Part = Literal["all", "bits", "scores", "nothing"]  # of what an end says
+Part = Literal["all", "bits", "scores", "nothing"]  # of a checksum, that a process computes
 
 ROWS, TOKENS = 4, 16
 ROWS_BESIDE_BITS = 1
-"""With equal bits, log-probs show only that an engine computes with the weights it holds."""
+"""If bits are compared, log-probs only show that the engine computes with these weights."""
 WHOLE = (torch.float32, torch.float64)
 
 
 def probe_of(model: PreTrainedModel, *, has_bits: bool = False) -> Probe:
-    """Token ids for all models of one vocabulary, (B, T); fewer where the engine tells its bits."""
+    """Token ids (B, T) by vocabulary size alone; fewer rows if engines report fingerprints
+    (`has_bits`)."""
     generator = torch.Generator().manual_seed(0)
     vocabulary = model.config.get_text_config(decoder=True).vocab_size
     tokens = torch.randint(vocabulary, (ROWS, TOKENS), generator=generator)
@@ -49,21 +49,21 @@ def checksum_of_model(
     has_bits: bool = False,
     part: Part = "all",
 ) -> WeightChecksum:
-    """What a source says of its weights.
+    """Checksum of the sender's weights.
 
     Args:
-        dtype: that they travel in.
-        autocast: the type that the model computes in where it is not that of its weights.
-        has_bits: the receiving engine tells its bits.
-        part: of it, where processes with the same weights share the work.
+        dtype: of the transfer.
+        autocast: the type that the model computes in; None: that of its weights.
+        has_bits: the receiving engine reports a fingerprint.
+        part: what this process computes, as processes with the same weights share the work.
     """
     probe = probe_of(model, has_bits=has_bits)
-    is_counted, is_scored = part in ("all", "bits"), part in ("all", "scores")
+    has_fingerprint, has_scores = part in ("all", "bits"), part in ("all", "scores")
     return WeightChecksum(
         version=version,
-        fingerprint=fingerprint(model.named_parameters(), dtype) if is_counted else None,
+        fingerprint=fingerprint(model.named_parameters(), dtype) if has_fingerprint else None,
         probe=probe,
-        scores=score_source(model, probe, autocast=autocast).numpy() if is_scored else None,
+        scores=score_source(model, probe, autocast=autocast).numpy() if has_scores else None,
         is_half=dtype not in WHOLE,
     )
 
@@ -71,7 +71,7 @@ def checksum_of_model(
 def checksum_of_engine(
     engine: RolloutEngine, probe: Probe, *, part: Part = "all"
 ) -> WeightChecksum:
-    """What a rollout engine says of its weights; `part`: `bits`: these alone."""
+    """Checksum of an engine's weights. `part` is `bits`: no log-probs if it has a fingerprint."""
     bits = engine.fingerprint()
     scores: NDArray[np.float64] | None = None
     if part != "bits" or bits is None:
@@ -86,12 +86,12 @@ def checksum_of_engine(
 
 
 class Counted:
-    """Weights that are counted as they pass, once: their fingerprint, when all have come."""
+    """An iterator over weights that adds up their fingerprint, which is complete at its end."""
 
     def __init__(
         self, weights: Weights, dtype: torch.dtype | None = None, *, is_wanted: bool = True
     ) -> None:
-        """`dtype`: that they are counted in. `is_wanted`: else nothing is counted."""
+        """`dtype`: of the fingerprint. `is_wanted`: whether there is one; else it is None."""
         self._weights, self._dtype = iter(weights), dtype
         self.fingerprint: int | None = 0 if is_wanted else None
 
@@ -101,12 +101,12 @@ class Counted:
     def __next__(self) -> tuple[str, Tensor]:
         name, weight = next(self._weights)
         if self.fingerprint is not None:
-            own = fingerprint([(name, weight)], self._dtype)
-            self.fingerprint = (self.fingerprint + own) % 2**64
+            addend = fingerprint([(name, weight)], self._dtype)
+            self.fingerprint = (self.fingerprint + addend) % 2**64
         return name, weight
 
     def finish(self) -> None:
-        """Read what nobody has read: ranks that gather weights do so to the end."""
+        """Read the remaining weights: all ranks must gather them to the end."""
         for _ in self._weights:
             pass
 
@@ -117,10 +117,10 @@ def score_source(
     *,
     autocast: torch.dtype | None = None,
 ) -> Tensor:
-    """Log-prob of every token by the model's own forward, without dropout. (B, T) float64"""
+    """Log-prob of each token by the model's own forward, without dropout; (B, T) float64."""
     tokens = torch.tensor(sequences, device=model.device)
     was_training = model.training
-    if any(module.training for module in model.modules()):  # it takes long to tell them all
+    if any(module.training for module in model.modules()):  # setting it is slow
         model.train(False)
     try:
         casting = torch.autocast(model.device.type, dtype=autocast, enabled=autocast is not None)
@@ -135,23 +135,23 @@ def score_source(
 
 
 # A run whose weights never reach the engine looks healthy for a long time, so each transfer is
-# checked by a fixed probe, and by bits where the engine tells them. It fails when
-# - the engine carries another version than was sent,
-# - the source's log-probs moved since the last transfer and the engine's did not by a single bit,
-# - both ends' log-probs differ by more than the tolerance, or one is not finite,
+# checked by a fixed probe, and by fingerprints if the engine reports them. It fails if
+# - the engine has another version than was sent,
+# - the sender's log-probs moved since the last transfer and the engine's are the same bit for bit,
+# - the log-probs of both ends differ by more than the tolerance, or one is not finite,
 # - the fingerprints differ.
 
 TOLERANCE = 1e-3
 HALF_TOLERANCE = 2.0**-5
-"""Of the greatest log-prob, for weights of 16 bits: eight times the spacing of bfloat16."""
-LEAST_SCALE = 8.0  # the least scale of log-probs, about that before learning
-ROUNDING = 1e-5  # a move of the source's log-probs that is surely no rounding
+"""As a share of the greatest log-prob, for 16-bit weights: eight times the spacing of bfloat16."""
+LEAST_SCALE = 8.0  # least scale of log-probs, about that of an untrained model
+ROUNDING = 1e-5  # smaller moves of the sender's log-probs may be rounding
 SPACINGS = 8
-"""Spacings of a 16-bit engine's type in the tolerance: smaller moves may move nothing there."""
+"""The half tolerance in spacings of the type: a move below one may not show in the engine."""
 
 
 class ChecksumVerifier:
-    """Compares the ends of one engine's transfers, and knows what they said last."""
+    """Compares the checksums of both ends of an engine's transfers, and remembers the last ones."""
 
     def __init__(self) -> None:
         self._last: tuple[WeightChecksum, WeightChecksum] | None = None

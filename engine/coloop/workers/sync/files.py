@@ -1,9 +1,9 @@
-"""Weights from one process to another through a folder that both see, in `/dev/shm` or on a disk.
+"""Weights from process to process through a folder that both see, in `/dev/shm` or on a disk.
 
     send ──> <place>/<parcel>/weights-00000.safetensors, ... ──> receive
 
-Each file holds a bucket, the most that either end has in its own memory. The transfer names every
-file with its size, once all are written.
+Each file holds one bucket, so neither end needs memory for more. The transfer lists all files with
+their sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEADERS_SHARE = 1.02  # files are a little larger than the weights in them
 
 class FilesChannel:
     def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = CPU_BYTES) -> None:
-        """`places`: to write in, the best first; the first with room is taken."""
+        """`places`: folders to write to, the best first; the first with enough space is used."""
         self._places = places
         self._bucket_bytes = bucket_bytes
 
@@ -38,15 +38,15 @@ class FilesChannel:
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
     ) -> WeightTransfer:
-        every, size = weights, size_bytes
+        all_weights, size = weights, size_bytes
         if size is None:
-            every = [(name, weight.detach()) for name, weight in weights]
-            size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
+            all_weights = [(name, weight.detach()) for name, weight in weights]
+            size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in all_weights)
         folder = self.place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
         files = []
         try:
             folder.mkdir()
-            buckets = in_buckets(every, self._bucket_bytes, dtype)
+            buckets = in_buckets(all_weights, self._bucket_bytes, dtype)
             for number, bucket in enumerate(buckets):
                 path = folder / f"weights-{number:05d}.safetensors"
                 tensors = {
@@ -87,18 +87,18 @@ class FilesChannel:
         shutil.rmtree(transfer.place[0], ignore_errors=True)
 
     def place_for(self, size: int, version: int) -> Path:
-        """The first place with room for so many bytes; raises `StorageFull`."""
-        rooms = {folder: _room(folder) for folder in self._places}
-        for folder, room in rooms.items():
-            if room > size * HEADERS_SHARE:
+        """The first folder with space for so many bytes; raises `StorageFull`."""
+        free_bytes = {folder: _free_bytes_of(folder) for folder in self._places}
+        for folder, free in free_bytes.items():
+            if free > size * HEADERS_SHARE:
                 return folder
-        told = ", ".join(f"{folder} has {room} bytes free" for folder, room in rooms.items())
+        listed = ", ".join(f"{folder} has {free} bytes free" for folder, free in free_bytes.items())
         raise StorageFull(
-            f"no space for version {version} of the weights ({size} bytes): {told or 'no folder'}"
+            f"no space for version {version} of the weights ({size} bytes): {listed or 'no folder'}"
         )
 
 
-def _room(folder: Path) -> int:
+def _free_bytes_of(folder: Path) -> int:
     try:
         return shutil.disk_usage(folder).free
     except OSError:

@@ -1,10 +1,10 @@
-"""Folders of one run through which weights go from process to process.
+"""Folders of one run for transfers of weights between processes.
 
-    <root>/coloop-weights-<random>/      gone when the run ends, however it ends
+    <root>/coloop-weights-<random>/      removed when the run ends
       owner                              locked as long as the run's driver lives
-      parcel-<random>/...
+      parcel-<random>/...                a transfer
 
-Who opens folders first clears away those whose lock is free: their owner was killed.
+Before folders are made, those of killed runs are removed: their lock is free.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import IO
 
 logger = logging.getLogger(__name__)
 
-SHARED_MEMORY = Path("/dev/shm")  # where Linux shows the memory that processes share as a folder
+SHARED_MEMORY = Path("/dev/shm")  # where Linux mounts shared memory
 PREFIX = "coloop-weights-"
 OWNER = "owner"
 
 
 class TransferFolders:
     def __init__(self, roots: Sequence[Path]) -> None:
-        """`roots`: the best first; missing ones are left out."""
+        """`roots`: where folders are made, the best first; missing ones are left out."""
         self._roots = roots
         self._open: list[tuple[Path, IO[bytes]]] | None = None
 
@@ -50,28 +50,28 @@ class TransferFolders:
 
 
 def can_use(folder: Path) -> bool:
-    """Whether this process sees a run's folder and may write to it."""
+    """Whether this process sees a transfer folder and may write to it."""
     return (folder / OWNER).is_file() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def clear_up(root: Path) -> None:
-    """Remove what killed runs left under a root."""
+    """Remove the folders of killed runs under a root."""
     for folder in root.glob(f"{PREFIX}*") if root.is_dir() else ():
         try:
             with (folder / OWNER).open("rb") as owner:
                 fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 logger.info("removing %s, left by a killed run", folder)
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # its run is alive, or the file system does not tell
+        except OSError:  # its run is alive, or the file system has no locks
             continue
 
 
 def _make(root: Path) -> tuple[Path, IO[bytes]]:
-    """A folder under its name only once its owner is locked."""
-    aside = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=root))
-    owner = (aside / OWNER).open("wb")
-    with suppress(OSError):  # a file system without locks: then nobody clears it away either
+    """Make a folder, renamed to its final name once its owner file is locked."""
+    temporary = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=root))
+    owner = (temporary / OWNER).open("wb")
+    with suppress(OSError):  # without locks nobody removes it either
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    path = root / aside.name.removeprefix(".")
-    aside.rename(path)
+    path = root / temporary.name.removeprefix(".")
+    temporary.rename(path)
     return path, owner

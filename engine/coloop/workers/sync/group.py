@@ -1,13 +1,13 @@
 """Weights from one process to several at once: over gloo between CPUs, over nccl between GPUs.
 
-    who sends (number 0)                        who takes (1, 2, ...)
+    sender (rank 0)                             receivers (ranks 1, 2, ...)
       send ──> transfer: where they meet ──(driver)──> receive
-      deliver ── what is in a bucket (store), its bytes (broadcast) ──> bucket by bucket
+      deliver ── header of a bucket (store), its bytes (broadcast) ──> bucket by bucket
 
-The driver asks for `deliver` and each `receive` at once, and says `give_up` where one cannot come.
-No bucket goes before all are there, and who breaks off says so first; the next transfer then meets
-anew. Words about buckets are signed with a secret of the transfer, as any process can reach the
-store.
+The driver calls `deliver` and each `receive` at the same time, and `give_up` if one of them cannot
+take part. No bucket is sent before all have connected. An end that fails tells the others; the next
+transfer then connects anew. Headers are signed with a secret of these ends, as any process can
+reach the store.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_
 
 T = TypeVar("T")
 ALIGNMENT = 16
-"""Bytes at whose multiples weights begin in a bucket, whatever their type."""
+"""Each weight in a bucket starts at a multiple of this many bytes."""
 WAIT_SECONDS = 300.0  # longest wait for another end
-LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02  # seconds between two looks
-LONGER = 2
-"""Times `WAIT_SECONDS` until torch ends a process whose broadcast hangs: after we give it up."""
-SEAL_CHARACTERS = 64  # of SHA-256 in hexadecimal
+MIN_PAUSE, MAX_PAUSE = 0.0002, 0.02  # seconds between two checks
+TIMEOUT_FACTOR = 2
+"""Torch's timeout of a broadcast in multiples of `WAIT_SECONDS`; it ends the process."""
+SIGNATURE_CHARACTERS = 64  # of SHA-256 in hexadecimal
 END = "end"
-BROKEN = "broken"  # key under which an end says why nothing more comes
+BROKEN = "broken"  # key for the reason why an end has failed
 
 
 class Meeting:
-    """What the ends at a place tell one another, key by key."""
+    """Messages between the ends of a transfer, by key in a `TCPStore`."""
 
     def __init__(self, store: TCPStore, receivers: int, secret: str) -> None:
         self.store = store
@@ -55,67 +55,69 @@ class Meeting:
         self._secret = secret.encode()
 
     def tell(self, key: str, text: str) -> None:
-        """Who sends says something once, for all receivers."""
-        self.store.set(key, self._seal(key, text) + text)
+        """Publish a signed message of the sender for all receivers."""
+        self.store.set(key, self._signature(key, text) + text)
 
     def hear(self, key: str) -> str:
-        """What the sender has told under a key; raises `WeightsNotUpdated` as `wait` does."""
-        sealed = self.wait(key)
-        text = sealed[SEAL_CHARACTERS:]
+        """Wait for the sender's message; raises `WeightsNotUpdated` as `wait` does, or for a wrong
+        signature."""
+        message = self.wait(key)
+        text = message[SIGNATURE_CHARACTERS:]
         if not hmac.compare_digest(
-            sealed[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()
+            message[:SIGNATURE_CHARACTERS].encode(), self._signature(key, text).encode()
         ):
             raise WeightsNotUpdated("another process wrote to the rendezvous of this run")
         return text
 
-    def _seal(self, key: str, text: str) -> str:
+    def _signature(self, key: str, text: str) -> str:
         return hmac.new(self._secret, f"{key} {text}".encode(), "sha256").hexdigest()
 
     def wait(self, key: str) -> str:
-        """What stands under a key; raises `WeightsNotUpdated` where an end is missing."""
+        """Wait for the value of a key; raises `WeightsNotUpdated` as `wait_until` does."""
         self.wait_until(lambda: self.store.check([key]), "the other end did not connect")
         return self.store.get(key).decode()
 
     def wait_until(self, is_done: Callable[[], bool], otherwise: str) -> None:
-        """Raises `WeightsNotUpdated` where an end has broken off, or it takes too long."""
-        began, pause = time.monotonic(), LEAST_PAUSE
+        """Raises `WeightsNotUpdated` if an end has failed or, with the text `otherwise`, on a
+        timeout."""
+        began, pause = time.monotonic(), MIN_PAUSE
         while not is_done():
             if self.store.check([BROKEN]):
                 raise WeightsNotUpdated(f"another end broke off: {self.store.get(BROKEN).decode()}")
             if time.monotonic() - began > WAIT_SECONDS:
                 raise WeightsNotUpdated(f"{otherwise} within {WAIT_SECONDS:g} s")
             time.sleep(pause)
-            pause = min(1.5 * pause, MOST_PAUSE)
+            pause = min(1.5 * pause, MAX_PAUSE)
 
-    def wait_for(self, make: Callable[[], T]) -> T:
-        """A collective's result, in its own thread, which an end's failure interrupts."""
-        made: Future[T] = Future()
+    def wait_for(self, collective: Callable[[], T]) -> T:
+        """The result of a collective, run in a thread so that the failure of an end stops the wait."""
+        result: Future[T] = Future()
 
         def run() -> None:
             try:
-                made.set_result(make())
+                result.set_result(collective())
             except Exception as error:
-                made.set_exception(error)
+                result.set_exception(error)
 
         threading.Thread(target=run, name="meeting", daemon=True).start()
-        self.wait_until(made.done, "the other end did not connect")
-        return made.result()
+        self.wait_until(result.done, "the other end did not connect")
+        return result.result()
 
     def break_off(self, reason: object) -> str:
-        """Others wait no more; what is told first is what they hear, and what is returned."""
-        words = "it was cancelled" if isinstance(reason, GeneratorExit) else str(reason)
-        with suppress(RuntimeError):  # where the place itself is gone, all others know it
+        """Tell all ends that this one fails. The first reason counts; it is returned."""
+        text = "it was cancelled" if isinstance(reason, GeneratorExit) else str(reason)
+        with suppress(RuntimeError):  # if the store is gone, all ends notice it
             if self.store.check([BROKEN]):
                 return self.store.get(BROKEN).decode()
-            self.store.set(BROKEN, words)
-        return words
+            self.store.set(BROKEN, text)
+        return text
 
     def come(self, key: str) -> int:
-        """A receiver says that it is there; which one it is, from 1."""
-        number = self.store.add(f"{key}/come", 1)
-        if number == self.receivers:
+        """Announce that a receiver is ready; returns its rank, from 1 in the order of arrival."""
+        rank = self.store.add(f"{key}/come", 1)
+        if rank == self.receivers:
             self.store.set(f"{key}/all", "yes")
-        return number
+        return rank
 
     def wait_for_all(self, key: str) -> None:
         self.wait(f"{key}/all")
@@ -127,7 +129,7 @@ class Place:
 
     ends: str
     round: int
-    """Grows when these ends must meet anew: one of them is another process."""
+    """Increased when one of the ends is a new process, so that they must connect anew."""
     host: str
     port: int
     receivers: int
@@ -135,19 +137,19 @@ class Place:
 
 
 class Broadcast:
-    """How the bytes of a bucket go from one end to all others: through a process group."""
+    """Sends the bytes of buckets from the sender to all receivers, over a process group."""
 
-    def __init__(self, kind: str, meeting: Meeting, number: int, device: str) -> None:
+    def __init__(self, kind: str, meeting: Meeting, rank: int, device: str) -> None:
         self._meeting, self._device = meeting, device
-        self._group: Any = meeting.wait_for(lambda: _group_of(kind, meeting, number))
+        self._group: Any = meeting.wait_for(lambda: _group_of(kind, meeting, rank))
 
     def give(self, key: str, bucket: Tensor) -> None:
-        """Called by who sends when others know of it; returns when the bucket may be changed."""
+        """Send a bucket that was announced; when it returns, the bucket may be changed."""
         self._meeting.wait_for_all(key)
         self._broadcast(bucket)
 
     def take(self, key: str, size: int) -> Tensor:
-        """The bytes of a bucket in memory of one's own, (size,) uint8."""
+        """Receive the bytes of a bucket in new memory, (size,) uint8."""
         bucket = torch.empty(size, dtype=torch.uint8, device=self._device)
         self._meeting.come(key)
         self._broadcast(bucket)
@@ -160,7 +162,7 @@ class Broadcast:
         try:
             self._meeting.wait_until(work.is_completed, "a bucket did not reach all")
         except WeightsNotUpdated:
-            # Between GPUs a broadcast waits for an end that is gone: nothing else frees this one.
+            # An NCCL broadcast goes on waiting for an end that is gone; only `abort` stops it.
             self._group.abort()
             raise
         work.wait()
@@ -168,20 +170,20 @@ class Broadcast:
             torch.cuda.current_stream(bucket.device).synchronize()
 
 
-def _group_of(kind: str, meeting: Meeting, number: int) -> Any:
-    # a connection of its own: one that waits is closed to all else.
-    own: Any = meeting.store.clone()  # type: ignore[attr-defined]
-    inner, size = PrefixStore("group", own), meeting.receivers + 1
-    timeout = timedelta(seconds=LONGER * WAIT_SECONDS)
+def _group_of(kind: str, meeting: Meeting, rank: int) -> Any:
+    # A separate connection, as one that waits is blocked for everything else.
+    store: Any = meeting.store.clone()  # type: ignore[attr-defined]
+    inner, size = PrefixStore("group", store), meeting.receivers + 1
+    timeout = timedelta(seconds=TIMEOUT_FACTOR * WAIT_SECONDS)
     if kind == "gloo":
         from torch._C._distributed_c10d import ProcessGroupGloo
 
-        return ProcessGroupGloo(inner, number, size, timeout)
+        return ProcessGroupGloo(inner, rank, size, timeout)
     from torch._C._distributed_c10d import ProcessGroupNCCL
 
     options = ProcessGroupNCCL.Options()
     options._timeout = timeout
-    return ProcessGroupNCCL(inner, number, size, options)
+    return ProcessGroupNCCL(inner, rank, size, options)
 
 
 @dataclass(slots=True)
@@ -189,34 +191,34 @@ class _End:
     place: Place
     meeting: Meeting
     is_sender: bool
-    turn: int = 0  # transfers that were begun
-    _number: int | None = None  # of this end among all; None until they have met
+    turn: int = 0  # transfers so far
+    _rank: int | None = None  # None: the ends have not met yet
     _transport: Broadcast | None = None
 
     def meet(self) -> int:
-        """The number of this end among all, once all are there."""
-        if self._number is None:
-            number = 0 if self.is_sender else self.meeting.come("here")
+        """Wait until all ends have connected; returns the rank of this one."""
+        if self._rank is None:
+            rank = 0 if self.is_sender else self.meeting.come("here")
             self.meeting.wait_for_all("here")
-            self._number = number
-        return self._number
+            self._rank = rank
+        return self._rank
 
     def transport(self, kind: str, device: str) -> Broadcast:
-        """Made together with all others, once there is something to take."""
+        """The process group, created by all ends together with the first bucket."""
         if self._transport is None:
             self._transport = Broadcast(kind, self.meeting, self.meet(), device)
         return self._transport
 
 
 class GroupChannel:
-    """A `WeightChannel` whose ends work at the same time: `send` says where they meet, `deliver`
-    transfers. It lives as long as its process; its ends stay connected between transfers."""
+    """A `WeightChannel` whose ends run at the same time: `send` says where they meet, `deliver`
+    transfers the weights. Ends stay connected between transfers."""
 
     def __init__(
         self, kind: str = "gloo", *, device: str | None = None, bucket_bytes: int | None = None
     ) -> None:
-        """`kind`: `gloo` or `nccl`. `device`: of buckets; None: the one that the kind is meant for.
-        `bucket_bytes`: most bytes of one; None: the device's portion."""
+        """`kind`: `gloo` or `nccl`. `device`: of buckets; None: CPU for gloo, CUDA for nccl.
+        `bucket_bytes`: maximum size; None: the default of the device."""
         self._kind = kind
         self._device = device or ("cpu" if kind == "gloo" else "cuda")
         self._bucket_bytes = bucket_bytes or weight_bucket_bytes(torch.device(self._device).type)
@@ -225,7 +227,8 @@ class GroupChannel:
         self._invited: tuple[str, int, int] = ("", 0, 1)
 
     def invite(self, ends: str, round: int, receivers: int) -> None:
-        """Who the next `send` is for: `ends` with this one; `round` grows with a new process."""
+        """Set the receivers of the next `send`. `ends`: name of all participants; `round`: see
+        `Place`."""
         self._invited = ends, round, receivers
 
     def send(
@@ -241,25 +244,25 @@ class GroupChannel:
         end = self._ends.get(ends)
         if end is None or end.place.round != round:
             self._leave(ends)
-            end = self._ends[ends] = _opened(ends, round, receivers)
+            end = self._ends[ends] = _open_sender(ends, round, receivers)
         self._sending[version] = (weights, dtype)
         return WeightTransfer(channel=self._kind, version=version, place=end.place, size_bytes=0)
 
     def deliver(self, transfer: WeightTransfer) -> None:
-        """Give the weights to all receivers; raises `WeightsNotUpdated` where one lacks them."""
+        """Send the weights to all receivers; raises `WeightsNotUpdated` if one cannot get them."""
         weights, dtype = self._sending.pop(transfer.version)
         end = self._ends[transfer.place.ends]
-        with self._whole_or_left(end, transfer):
+        with self._leave_on_failure(end, transfer):
             self._deliver(end, weights, dtype)
 
     def receive(self, transfer: WeightTransfer) -> Opened:
         end = self._end_at(transfer.place)
-        with self._whole_or_left(end, transfer):
+        with self._leave_on_failure(end, transfer):
             yield from self._received(end)
 
     @contextmanager
-    def _whole_or_left(self, end: _End, transfer: WeightTransfer) -> Iterator[None]:
-        """Around a transfer: where it breaks off, this end says so and leaves."""
+    def _leave_on_failure(self, end: _End, transfer: WeightTransfer) -> Iterator[None]:
+        """If the transfer in the body fails, tell the other ends and disconnect."""
         try:
             yield
         except BaseException as error:
@@ -277,10 +280,10 @@ class GroupChannel:
 
     @staticmethod
     def give_up(transfer: WeightTransfer, reason: str) -> None:
-        """Tells all ends from outside that one of them will not come; anywhere."""
+        """Tell all ends of a transfer, from any process, that one of them cannot take part."""
         place: Place = transfer.place
-        with suppress(RuntimeError):  # who sends is gone as well
-            Meeting(_reached(place), place.receivers, place.secret).break_off(reason)
+        with suppress(RuntimeError):  # the sender is gone as well
+            Meeting(_connect(place), place.receivers, place.secret).break_off(reason)
 
     def close(self) -> None:
         for ends in list(self._ends):
@@ -303,9 +306,9 @@ class GroupChannel:
         end.turn += 1
         bucket = 1
         while (text := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
-            told = json.loads(text)
-            flat = end.transport(self._kind, self._device).take(key, told["size"])
-            for name, kind, shape, start in told["weights"]:
+            header = json.loads(text)
+            flat = end.transport(self._kind, self._device).take(key, header["size"])
+            for name, kind, shape, start in header["weights"]:
                 yield name, _view(flat, kind, shape, start)
             bucket += 1
 
@@ -314,7 +317,7 @@ class GroupChannel:
         if end is None or end.place != place:
             self._leave(place.ends)
             try:
-                meeting = Meeting(_reached(place), place.receivers, place.secret)
+                meeting = Meeting(_connect(place), place.receivers, place.secret)
             except RuntimeError as error:
                 raise WeightsNotUpdated(
                     f"who sends weights is not to be reached at {place.host}:{place.port}: {error}"
@@ -327,7 +330,7 @@ class GroupChannel:
             end._transport = None
 
 
-def _opened(ends: str, round: int, receivers: int) -> _End:
+def _open_sender(ends: str, round: int, receivers: int) -> _End:
     timeout = timedelta(seconds=WAIT_SECONDS)
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout, wait_for_workers=False)
     secret = secrets.token_hex(16)
@@ -335,16 +338,16 @@ def _opened(ends: str, round: int, receivers: int) -> _End:
     return _End(place, Meeting(store, receivers, secret), is_sender=True)
 
 
-def _reached(place: Place) -> TCPStore:
+def _connect(place: Place) -> TCPStore:
     timeout = timedelta(seconds=WAIT_SECONDS)
     return TCPStore(place.host, place.port, is_master=False, timeout=timeout)
 
 
 def _own_address() -> str:
-    """Of this machine, as others reach it; nothing is sent to find out."""
+    """Address of this machine for other machines; finding it sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # an address that is nobody's (RFC 5737)
+            probe.connect(("192.0.2.1", 9))  # reserved for documentation (RFC 5737)
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"

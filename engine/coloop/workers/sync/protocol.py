@@ -1,10 +1,10 @@
-"""The seam over which weights travel: two ends, and what each end says of what it holds.
+"""Interface of weight transfers: a channel with two ends, and a checksum from each of them.
 
-    home of the source                       home that takes them
+    sending process                             receiving process
       send ─────── WeightTransfer ───(driver)──────> receive
         └── WeightChecksum ──> driver compares <── WeightChecksum ──┘
 
-`send` has done its part when it returns: the source may learn on while its transfer is on the way.
+When `send` returns, the sender may learn again, also before its transfer is received.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ Opened = Generator[tuple[str, Tensor], None, None]  # the weights of a transfer 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightTransfer:
-    channel: str  # of `CHANNELS`: who can open it
+    channel: str  # name in `CHANNELS`
     version: int
-    place: Any  # where the weights are, in the channel's own words
+    place: Any  # where the weights are; its type depends on the channel
     size_bytes: int
     is_part: bool = False
-    """Whether only weights are in it that have changed; who takes it has the others."""
+    """Whether it has only weights that have changed; the receiver keeps the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightChecksum:
-    """What one end says of the weights that it holds or got; picklable."""
+    """Fingerprint and probe log-probs of the weights at one end; picklable."""
 
     version: int
     fingerprint: int | None
-    """In the type that weights travel in; None where an engine cannot tell its own."""
+    """Of the weights in the type of the transfer; None: this end does not compute it."""
     probe: tuple[tuple[int, ...], ...] = ()  # token ids of the rows that were scored, (B, T)
     scores: NDArray[np.float64] | None = None  # log-prob of each token of the probe, (B, T)
     is_half: bool = False
-    """Whether the weights have 16 bits: then both ends round differently."""
+    """Whether the weights have 16 bits, so that both ends round differently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What showed that both ends hold the same weights."""
+    """Result of the check that both ends hold the same weights."""
 
     version: int
     difference: float  # greatest distance between both ends' log-probs on the probe
@@ -58,20 +58,20 @@ class Proof:
     moved: float | None
     """How far the source's log-probs moved since the last transfer; None at the first."""
     fingerprint: int | None
-    """Of the weights at both ends; None where the engine cannot tell its own."""
+    """Of the weights at both ends; None: the engine does not report it."""
 
 
-def completed(part: Weights, holder: RolloutEngine) -> Iterator[tuple[str, Tensor]]:
-    """All weights of who has got a part of them: those, and the others as it holds them."""
-    came = set()
+def completed(part: Weights, engine: RolloutEngine) -> Iterator[tuple[str, Tensor]]:
+    """All weights of an engine that received a part: the part, then the others as it has them."""
+    received = set()
     for name, weight in part:
-        came.add(name)
+        received.add(name)
         yield name, weight
-    yield from ((name, weight) for name, weight in holder.held_weights() if name not in came)
+    yield from ((name, weight) for name, weight in engine.held_weights() if name not in received)
 
 
 class WeightChannel(Protocol):
-    """A way for weights. Each end may be in a process of its own and has an object of its own."""
+    """A way to transfer weights. Each end has its own object and may be a separate process."""
 
     def send(
         self,
@@ -81,39 +81,39 @@ class WeightChannel(Protocol):
         dtype: torch.dtype | None = None,
         size_bytes: int | None = None,
     ) -> WeightTransfer:
-        """Put weights on their way.
+        """Start a transfer.
 
         Args:
-            dtype: that they travel in; None: the one that each has.
-            size_bytes: upper bound of them all; None: they are counted first, all in memory.
+            dtype: that weights are converted to; None: each keeps its own.
+            size_bytes: upper bound of their total size; None: all are held in memory to add it up.
 
-        Raises `StorageFull`, `WeightsNotUpdated`; nothing is left of them then.
+        Raises `StorageFull` or `WeightsNotUpdated`; then nothing of the transfer is left.
         """
 
     def receive(self, transfer: WeightTransfer) -> Opened:
-        """The weights of a transfer, a bucket at a time, until it is forgotten; who does not read
-        to the end closes it. Raises `WeightsNotUpdated` where a part is missing or unreadable."""
+        """The weights of a transfer, a bucket at a time; a caller that stops before the end closes
+        the generator. Raises `WeightsNotUpdated` if a part is missing or unreadable."""
 
     def forget(self, transfer: WeightTransfer) -> None:
-        """Nobody wants the transfer any more: nothing of it is left behind."""
+        """Remove what is left of a transfer that is no longer needed."""
 
 
-# Weights in portions: a transfer never holds more than one portion twice.
+# Weights in buckets: a transfer has a second copy of at most one bucket.
 
 
 def in_buckets(
     weights: Iterable[tuple[str, Tensor]], bucket_bytes: int, dtype: torch.dtype | None = None
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """The weights in order, at most so many bytes (in `dtype`) at a time, or a larger one alone."""
+    """The weights in order, in lists of at most `bucket_bytes` in `dtype`; a larger one alone."""
     bucket: list[tuple[str, Tensor]] = []
     size = 0
     for name, weight in weights:
-        own = bytes_of(weight, dtype or weight.dtype)
-        if bucket and size + own > bucket_bytes:
+        weight_bytes = bytes_of(weight, dtype or weight.dtype)
+        if bucket and size + weight_bytes > bucket_bytes:
             yield bucket
             bucket, size = [], 0
         bucket.append((name, weight))
-        size += own
+        size += weight_bytes
     if bucket:
         yield bucket
 
