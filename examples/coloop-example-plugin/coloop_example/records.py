@@ -21,9 +21,9 @@ class LetterShare(Builtin):
     """The share of the completion's characters that are among some letters."""
 
     name: Literal["letter_share"]
-    """Some letters pay."""
+    """Rewards the share of chosen letters."""
     letters: Text = setting("aeiou")
-    """Which letters."""
+    """The letters that count."""
 
 
 class BackwardsTask(Task):
