@@ -24,7 +24,7 @@ class Found:
     distance: int
     """Number of births between the row and the row that has the value."""
     rows: frozenset[Level]
-    """The rows that have it at that distance; ambiguous if there are several."""
+    """Levels of the rows that have it at that distance; several make the name ambiguous."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,7 +199,7 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
 
 
 def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str] | None:
-    """The index of the rule by which a filter drops every row in a phase, the rule, and why."""
+    """The rule that certainly drops every row in a phase: its index, itself and why; else None."""
     node = facts.nodes[name]
     assert isinstance(node, FilterNode)
     if facts.is_connected(name, "spare"):

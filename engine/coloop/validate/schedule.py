@@ -294,7 +294,7 @@ def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
-    """A buffer that feeds something live is written by some phase, or has a seed."""
+    """A buffer with edges in and out is filled in some phase, or has a seed."""
     filled = {name for phase in facts.phases for name in phase.fills}
     if any(facts.walk.kinds.get(name) != "buffer" for name in filled):
         return
