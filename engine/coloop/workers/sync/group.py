@@ -90,7 +90,7 @@ class Meeting:
             pause = min(1.5 * pause, MAX_PAUSE)
 
     def wait_for(self, collective: Callable[[], T]) -> T:
-        """The result of a collective, run in a thread so that the failure of an end stops the wait."""
+        """The result of a collective, run in a thread so that the wait ends if an end fails."""
         result: Future[T] = Future()
 
         def run() -> None:
