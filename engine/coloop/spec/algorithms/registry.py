@@ -1,8 +1,8 @@
 """Every algorithm and every advantage of the loop language: one record for each.
 
 Names of the language, presets, catalog, help, papers, recipes and what can run are all made from
-these records. To add an algorithm: its record in `algorithms.yaml`, its mathematics in `algos` and
-`recipes` where no setting says it, and a test with literal numbers.
+these records. To add an algorithm: its record in `algorithms.yaml`, its mathematics in
+`coloop.algorithms` if no setting expresses it, and a test with literal numbers.
 """
 
 from __future__ import annotations
