@@ -159,30 +159,32 @@ class WorkerGroup:
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
         arguments = group, node, list(texts), temperature, reading
-        return self._call(group, node, WorkerApi.score, *arguments)
+        return self._retry(*self._call(group, node, WorkerApi.score, *arguments))
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        return self._call(group, node, WorkerApi.score_pairs, group, node, list(pairs))
+        return self._retry(
+            *self._call(group, node, WorkerApi.score_pairs, group, node, list(pairs))
+        )
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         arguments = group, node, list(token_ids), separator
-        return self._call(group, node, WorkerApi.step_ends, *arguments)
+        return self._retry(*self._call(group, node, WorkerApi.step_ends, *arguments))
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
         return self._ask(self.pools[group], WorkerApi.lengths, group, node, list(texts))
 
     def learn(self, order: LearnRequest) -> LearnReply:
-        return self._call(order.group, order.group, WorkerApi.learn, order)
+        return self._retry(*self._call(order.group, order.group, WorkerApi.learn, order))
 
     def has_changed(self, group: str) -> bool:
         return self._ask(self.pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:
-        return self._call(order.group, order.group, WorkerApi.evaluate, order)
+        return self._retry(*self._call(order.group, order.group, WorkerApi.evaluate, order))
 
     def sync(self, group: str) -> Mapping[str, float]:
         return self._retry(partial(self.weight_sync.sync, self._ask, group))
@@ -296,10 +298,11 @@ class WorkerGroup:
         method: Callable[Concatenate[Any, P], R],
         *arguments: P.args,
         **named: P.kwargs,
-    ) -> R:
+    ) -> tuple[Callable[[], R], Call]:
+        """What `_retry` takes: a call of a group's workers, and its name."""
         pool = self.pools[group]
         do_call = partial(self._ask, pool, method, *arguments, **named)
-        return self._retry(do_call, Call(pool=pool, verb=method.__name__, group=group, node=node))
+        return do_call, Call(pool=pool, verb=method.__name__, group=group, node=node)
 
     def _retry(self, do_call: Callable[[], R], call: Call | None = None) -> R:
         """The result of `do_call`. It is repeated once if a process was replaced or, when `call` is
