@@ -204,10 +204,10 @@ def _ends(flat: FlatPhase, source: str | None) -> str:
     return f"{epochs:g} epochs of {of or source or '?'}"
 
 
-# What holds of every plan, checked whenever one is made: a step of stages that stand before what
-# they read would run on nothing, and end well.
+# Invariants of plans, checked for every compiled one: a stage that ran before its inputs would get
+# no rows, without an error.
 #
-# The checks read the edges themselves, not what the ordering made of them.
+# The checks read the edges themselves, not the result of the ordering.
 
 
 def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refill] = ()) -> None:

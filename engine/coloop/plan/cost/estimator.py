@@ -25,11 +25,10 @@ from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.graph import LoopSpec
 
-# From stage times to a step: who waits for whom.
+# From stage times to the time of a step.
 #
-# Stages of one pool take turns, stages of different pools and of the driver run side by side as
-# soon as what they wait for is done. With staleness a step takes as long as its busiest pool.
-# Knows times and orders only.
+# Stages of one pool take turns; stages of different pools and of the driver run in parallel as soon
+# as their inputs are ready. With staleness a step takes as long as its busiest pool.
 
 DRIVER = ""
 GIB = 2**30

@@ -125,10 +125,7 @@ def _pools(spec: LoopSpec, preset: HardwarePreset, workers: int) -> dict[str, Po
     }
 
 
-# A loop on its machine: what every decision about it looks at, and what was decided so far.
-#
-# Knows no sizes. Values that the loop leaves open are noted with their reasons by who decides
-# them.
+# A loop on its machine: the inputs of all decisions, and the decisions so far, with their reasons.
 
 Value = TypeVar("Value")
 

@@ -99,13 +99,12 @@ def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
             yield Decision(path=path, value=types.compute, reason=types.reason)
 
 
-# How many processes of a CPU a loop that names no pools gets: those that finish it soonest.
+# The number of CPU processes for a loop without pools: the one that finishes the run first.
 #
-# Each number of processes that the cores allow is tried on paper: settings, memory and seconds of
-# a step as the estimate has them. One process needs no start and hands nothing over; several
-# share the rows of a step, so they pay where steps are long enough and there are enough of them.
-# Each further one holds weights, running means and activations of its own: it has to save a good
-# part of the time.
+# Settings, memory and step time are estimated for each number of processes that the cores allow.
+# One process needs no start and no transfers. Several share the rows of a step, so they pay off if
+# there are enough long steps. Each has its own weights, optimizer states and activations, so it
+# must save a good part of the time.
 
 START_SECONDS = 6.0
 """Time until further processes are ready; a single one is a thread of the driver, or starts with

@@ -20,11 +20,11 @@ from coloop.spec.nodes import DatasetNode
 from coloop.spec.plugins import Task
 from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
 
-# The first rows of a file, read when a loop is planned: how long its texts are, and about how
-# many rows it has.
+# The first rows of a file, read when a loop is planned: the length of its texts, and about how many
+# rows it has.
 #
-# Of a large file as little is read as of a small one. Nothing raises: a file that is not here, or
-# that cannot be read cheaply, shows nothing. What was seen is kept until the file changes.
+# Large files are read only at the start. Nothing raises: a file that is missing, or that cannot be
+# read cheaply, gives no numbers. Results are cached until the file changes.
 
 SAMPLE_BYTES = 2**16
 SAMPLE_ROWS = 256

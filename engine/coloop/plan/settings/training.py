@@ -75,7 +75,7 @@ def _routing(arch: Architecture) -> float:
     return 4.0 * arch.hidden_size * arch.moe.active_experts + 4.0 * arch.moe.experts
 
 
-# What a process costs beside the tensors that the formulas count.
+# Memory of a process besides the tensors that the formulas count.
 #
 # Knows no roles or stages. The numbers are ranges in the sources (memory of a CUDA context 0.5 to
 # 0.9 GiB, of communication 0.5 to 2 GiB, reserved over allocated 1.03 to 1.3); one value of each

@@ -13,10 +13,10 @@ from coloop.spec.dtypes import Usual, resolve_dtypes
 from coloop.spec.groups import WeightsGroup, rollout_of, training_of
 from coloop.spec.training import Backend, Offload
 
-# What runs the updates of each group that learns, and where its model states lie.
+# The backend of each trained group, and whether its model states are replicated or sharded.
 #
-# On a CPU processes hold them whole where they fit: nothing is gathered, and gradients are summed
-# once a step. Elsewhere each process has a part.
+# On a CPU they are replicated if they fit: nothing is gathered, and gradients are summed once per
+# step. Otherwise each process has a shard.
 
 GIB = 2**30
 FULL = Precision(compute_bytes=4, master_bytes=4, frozen_bytes=4, engine_bytes=4)
@@ -190,11 +190,11 @@ class Updates:
         return self._decide(owner, "zero_stage", 3, "weights are sharded too")
 
 
-# What weights compute in on a CPU where the loop does not say it.
+# The default compute dtype on a CPU.
 #
-# Products in bfloat16 with float32 master weights learn as well as float32 (held-out accuracy
-# over five seeds differs by +0.006 ± 0.041, tests/bench/README.md) and take 0.6 of its time,
-# where the processor has instructions for them and products are what takes the time.
+# Training in bfloat16 with float32 master weights is as good as float32 (held-out accuracy over
+# five seeds differs by +0.006 ± 0.041, tests/bench/README.md) and takes 0.6 of its time, if the CPU
+# has native instructions and products dominate.
 
 LEAST_PARAMETERS = 200_000
 """Parameters from which bfloat16 always helps: with 0.2M an update and its generation take 0.68 to

@@ -162,10 +162,10 @@ def _zero(
     )
 
 
-# Which adapters stand on the same frozen weights, and who of them holds these in each pool.
+# Which adapters share frozen base weights, and which group holds these in each pool.
 #
-# Weights can be used by several where they lie in the same process, in the same types, and spread
-# in the same way; elsewhere they are there again.
+# Groups share base weights in the same process, with the same dtypes and the same sharding;
+# otherwise there is another copy.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
-"""Roles: one for each node kind that runs. A role owns what its node remembers; it knows neither
-time nor machines."""
+"""Roles: one for each node kind. A role has the state of its node; it knows no schedule and no
+machines.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Any policy that writes to its prompts."""
+"""An actor: generates completions of its prompts."""
 
 import math
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
-"""Rows that outlive a step: `read` gives some of them as new rows, `write` takes what the step
-brought.
+"""Rows that outlive a step: `read` gives some of them as new rows, `write` stores those of the
+step.
 
     write ──> entries (iterations of at most `capacity` rows) ──> read
 
-What is read are rows without parents, as of a dataset; they keep columns, scores, tokens, writer,
-version and group. A row that the buffer gave out is not taken back, unless `key` lets it replace
-the old one.
+Rows that are read have no parents, like those of a dataset; they keep columns, scores, tokens,
+writer, version and group. A row that came from the buffer is not stored again, unless `key` lets it
+replace the old one.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Values of tokens, for advantages with a learned baseline: what each text is worth before each of
-its trained tokens. Inputs are taken one after another.
+"""Values of tokens, for advantages with a learned baseline: the value before each trained token of
+a text. Several inputs are concatenated.
 
-What it learns, its actor's credit computes; see `teaching`.
+Its training data come from its actor's credit; see `teaching`.
 """
 
 from collections.abc import Sequence

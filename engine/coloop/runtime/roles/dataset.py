@@ -1,4 +1,4 @@
-"""Rows from outside: `load` gives the next rows of a source, in the order of its cursor."""
+"""Rows of a dataset: `load` gives the next rows of its source, in the order of its cursor."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,6 @@
-"""Metrics of rows: scores grade, selectors choose among k, labels are the truth to compare with;
-with `of`, the loss and accuracy of teaching ports without learning."""
+"""Metrics of rows: `scores` grade them, `selectors` choose among k, `labels` are the ground truth;
+with `of`, loss and accuracy at teaching ports without learning.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
@@ -149,8 +150,8 @@ def _number(score: Any) -> float | None:
     return float(score) if isinstance(score, float | int) else None
 
 
-# Comparisons between those who wrote: of judged pairs the two sides, else every two texts that
-# different writers wrote for one problem.
+# Games between nodes that generate: the two sides of a judged pair, or else every two texts of
+# different nodes for one problem.
 
 
 def games_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[Game]:

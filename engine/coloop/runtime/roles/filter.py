@@ -1,5 +1,6 @@
-"""Keeps rows by rules, removes them from its own outputs and from nothing else; with `fill` it says
-whether it has enough yet."""
+"""Keeps rows by rules, in its own outputs only; with `fill` it also decides whether it has enough
+rows.
+"""
 
 import random
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,5 +1,6 @@
-"""A weights group at work: one update from everything that its roles' live ports bring, then new
-weights for its rollout engine."""
+"""The learn and sync stages of a weights group: one update from all live ports of its nodes, then
+new weights for its rollout engines.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Chosen against rejected: pairs of rows, each a child of its chosen and its rejected side."""
+"""Preference pairs: rows that are children of a chosen and a rejected row."""
 
 from typing import Any
 

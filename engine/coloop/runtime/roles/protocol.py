@@ -1,8 +1,8 @@
-"""The seam between time and roles: what a stage is given, and what it gives back.
+"""The interface between scheduler and roles: the inputs of a stage, and its outcome.
 
-A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the
-rows it is handed; it does not know phases, events or machines. Roles with weights reach them
-through the `WorkerGroup`.
+A role runs one node of the graph: tables in, tables out. It knows its own section of the spec and
+the rows that it gets, but no phases, events or machines. Roles with weights use them through the
+`WorkerGroup`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after
-another.
+"""Log-probs of rollouts and pairs by frozen or following weights. Several inputs are
+concatenated.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
-"""Numbers for rows: built-in rewards, the user's Python, services, models with a score head. Scores
-come back with the rows they were made for, and stand in those rows under the node's name. A list is
-one number a step; its numbers land on the tokens in which the steps end."""
+"""Scores of rows: built-in rewards, the user's Python, services, models with a score head. Scored
+rows have the score as a column named after the node. A list has one number per step, which is
+placed at the token that ends the step.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -251,7 +252,7 @@ def families(rows: Sequence[Row]) -> list[list[int]]:
     return list(by_parents.values())
 
 
-# Scores of gathered rows, one for each row that was gathered (`per: row`).
+# Scores of gathered rows, one for each of their members (`per: row`).
 
 
 def taken_apart(

@@ -1,7 +1,6 @@
-"""Drives a policy to label steps of texts, or to grow trees of texts or proofs: where rows have a
-text it is labelled as it is, else the search writes texts of its own. The policy writes by its own
-writer and weights, the nodes at `outcome` and `value` grade by their own code, and the environment
-at `tools` says where actions lead.
+"""Searches with a policy: rows with a text get labels of their steps; from rows without one, trees
+of texts or proofs are grown. The policy generates with its own settings and weights, the nodes at
+`outcome` and `value` score with their own code, and the environment at `tools` applies actions.
 """
 
 from collections.abc import Sequence

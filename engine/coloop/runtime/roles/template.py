@@ -1,5 +1,6 @@
-"""What some wrote becomes what the next reads: joined rows, the template's program over them, and
-for `each` a child for every element."""
+"""Makes new rows from joined ones: applies the template's program, and with `each` makes a child
+for every element.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -113,7 +114,7 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
     return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
 
 
-# A node's `template` at work: rows become the prompts that its model reads.
+# Prompts from rows, by a node's `template`.
 
 
 class Prompts(Protocol):

@@ -1,5 +1,6 @@
-"""A tool: no stage of its own, called by policies while they write. The role holds what the tool
-has for the whole run: an index, processes of environments."""
+"""A tool has no stage of its own; policies call it while they generate. The role holds its state
+for the whole run: an index, processes of environments.
+"""
 
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source

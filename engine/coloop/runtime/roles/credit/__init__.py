@@ -1,1 +1,1 @@
-"""From scores to what learners are given."""
+"""From scores to the sequences that learners get."""

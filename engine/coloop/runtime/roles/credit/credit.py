@@ -1,10 +1,10 @@
-"""Credit: the scores at `rewards` become what the learner's algorithms learn from.
+"""Credit: turns the scores at `rewards` into what the learner's algorithms learn from.
 
     rows and scores ──> a batch for each algorithm ──> class weights ──> balance ──> items
 
-Nothing is trained and no weights are touched. A row that its limit cut counts in its group's
-baseline; whether it is taught, its writer's `rollout.truncated` says. What lasts beyond a step: the
-KL coefficients that adapt, and how often each class has come.
+A row that was cut at its length limit counts in its group's baseline; its writer's
+`rollout.truncated` decides whether it is taught. State beyond a step: adaptive KL coefficients, and
+how often each class has come.
 """
 
 from collections import Counter
@@ -257,8 +257,8 @@ def _returns(batches: Sequence[CreditBatch]) -> Table:
     )
 
 
-# From batches to what a learner is given: one sequence a row, with the advantages of each
-# algorithm, as often as it stands in the update.
+# From batches to the learner's sequences: one per row, with the advantages of each algorithm, and
+# how often it counts.
 
 Counts = Mapping[str, float]
 """By row id, how often a row counts in the update; other rows count as often as they were drawn."""

@@ -1,8 +1,7 @@
-"""What one algorithm at `rewards` learns of a step's rows: its advantages, and what it reads
-beside.
+"""The batch of one algorithm at `rewards`: a step's rows with advantages and what else it reads.
 
-A row without the reference, values or greedy row that its algorithm reads leaves the update and is
-counted. Rows that others wrote are held to no reference.
+Rows without the reference log-probs, values or greedy row that the algorithm reads are left out and
+counted. Rows of other nodes need no reference.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

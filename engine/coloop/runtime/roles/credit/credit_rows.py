@@ -1,9 +1,8 @@
-"""The rows that a learner is credited for, and what each edge at `rewards` says of them.
+"""The rows that a learner is credited for, and their scores from each edge at `rewards`.
 
-What an edge delivers to a row has three values: a number, `None`, or nothing at all; here both of
-the latter count as `None`, and a row with nothing but `None` is out. A learner with `off_policy`
-takes rows that others wrote as well: those that an edge without `aggregate` brings, with the score
-of that edge alone, as members of the group of the prompt row from which they descend.
+A missing score and the score `None` count the same here; a row without any score is left out. A
+learner with `off_policy` also takes rows of other nodes: those of edges without `aggregate`, with
+the score of that edge alone, in the group of the prompt row from which they descend.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -160,7 +159,7 @@ def _number(value: object) -> Score:
     return value if isinstance(value, float | int | dict) else None
 
 
-# What a row shares with its group: the row that it was written for, or what `group_by` names.
+# Keys of groups: by default the prompt row, or else what `group_by` names.
 
 
 def group_keys(

@@ -1,7 +1,8 @@
-"""Rows at teaching ports other than `rewards`, ready for the update: demonstrations, pairs, labels
-and returns.
+"""Rows at teaching ports other than `rewards`, prepared for the update: demonstrations, pairs,
+labels and returns.
 
-Edges into one port are taken one after another; an edge's weight scales the loss of its rows.
+The tables of several edges into a port are concatenated; an edge's weight scales the loss of its
+rows.
 """
 
 import math
@@ -252,11 +253,11 @@ def _number(row: Row, column: str, default: float, node: str) -> float:
     )
 
 
-# Learning which of a few labels to say (`label_ce`): by a head with a class for each, or in words
-# behind a judge's prompt.
+# Classification (`label_ce`): by a head with one class per label, or in words after a judge's
+# prompt.
 #
-# What is learned of a text stands under `LABEL`: of two labels the chance of the first, of more
-# the place of the right one.
+# The target is in the numbers of a unit under `LABEL`: for two labels the probability of the first,
+# for more the index of the right one.
 
 TWO = 2
 

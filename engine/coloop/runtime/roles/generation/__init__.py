@@ -1,1 +1,1 @@
-"""How a node writes: prompts, rollouts, conversations with tools."""
+"""Generation by a node: prompts, rollouts, conversations with tools."""

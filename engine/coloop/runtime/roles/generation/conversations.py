@@ -1,4 +1,4 @@
-"""Conversations of one draw of a writer: where its texts pause, and who answers each of them."""
+"""Conversations of one sampling call: when texts pause, and which tool answers."""
 
 import threading
 import time
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from coloop.runtime.roles.generation.writer import RowPrompt
 
 
-# One text between a policy and its tools: turn by turn, what is said to it.
+# One text between a policy and its tools, turn by turn.
 #
-#     a turn ends ── with a call ──► tool ──► its answer, worded ──► the next turn
-#                 ── with nothing called, and no end ──► `invalid_action`, or the end
-#                 ── with the end
+#     a turn ends ── with a call ──► tool ──► its formatted answer ──► the next turn
+#                 ── without a call, and not at the end ──► `invalid_action`, or the end
+#                 ── at the end
 #
-# After the last turn the policy writes once more without tools, or is cut. Each text has its own
-# conversation, which follows from the text, the row and seeds alone.
+# After the last turn the policy generates once more without tools, or the text is cut. Each text
+# has its own conversation, which depends only on the text, the row and seeds.
 
 
 @dataclass(slots=True)

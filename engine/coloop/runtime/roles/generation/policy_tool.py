@@ -1,10 +1,10 @@
-"""A policy as a tool: what another policy asks it while that one writes.
+"""A policy as a tool: another policy calls it while it generates.
 
     call ──► wrapped tool ──► parts of its answer ──pack──► chunks ──template──► prompts
-    answer ◄── what the policy wrote to them, one after another
+    answer ◄── the policy's completions, in order
 
-Its texts are rows of its own, children of the row of the text that asked. Of several completions to
-a prompt the first is the answer; all of them are rows.
+The completions are rows of the policy, children of the row that called. Of several completions of a
+prompt the first is the answer; all of them are rows.
 """
 
 from collections import Counter

@@ -1,7 +1,5 @@
-"""The writer of a node: it asks the host of the node's weights for texts and makes rows of them,
-children of the rows that they were written about. Whatever kind of node writes, writes with it.
-
-It does not know why a text is wanted, nor what anybody reads in it.
+"""Generation for a node of any kind: asks the workers of the node's weights for completions and
+makes them rows, children of the rows that the prompts are about.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -272,7 +270,7 @@ def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
     return [(text, conversations.told(place, k)) for k, text in enumerate(reply)]
 
 
-# What completions say in place of what would be drawn: `rollout.script`, a rehearsal's lines.
+# Fixed completions in place of sampled ones: `rollout.script`, for rehearsals.
 
 
 def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[str | None, ...]:

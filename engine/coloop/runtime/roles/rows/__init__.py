@@ -1,1 +1,1 @@
-"""Rows and texts as roles read them, and what they say of them."""
+"""Rows and texts as roles read them, and scores of rows."""

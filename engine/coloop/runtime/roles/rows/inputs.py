@@ -1,5 +1,4 @@
-"""The rows that a node works on, and the scores that reach them; every role asks here and nowhere
-else."""
+"""The rows that a node works on, and the scores that belong to them; used by all roles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

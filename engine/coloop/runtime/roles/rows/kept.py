@@ -1,5 +1,6 @@
-"""What a role keeps beyond a step, set apart in its state: a checkpoint puts it into files of its
-own, each row written once."""
+"""Rows that a role keeps beyond a step, marked in its state: a checkpoint writes each of them once,
+in files of their own.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
-"""The truth at port `labels`: a number for a text, or one for each of its steps, which a scorer
-learns to say."""
+"""Ground truth at port `labels`: a number for a text, or one for each of its steps, which a scorer
+learns to predict.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -115,8 +116,8 @@ def _check(label: float, row: Row, edge: Edge, node: str, entries: Sequence[Algo
         )
 
 
-# What a scorer with a head reads: the text of a row, or one that its `template` makes of it; of a
-# pair each side alone, with the pair's prompt.
+# The text that a scorer with a head reads: that of the row, or the output of its `template`; of a
+# pair, each side alone with the pair's prompt.
 
 NOTHING_MORE = ""
 """The target after a template's text: empty, so that it is scored at the end of text."""

@@ -1,4 +1,4 @@
-"""Scores that come from outside of the engine: the user's Python in its sandbox, or a service."""
+"""Scores from outside of the engine: the user's Python in its sandbox, or a service."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""What a scorer gives: the rows with their score under its node's name, whole and step by step."""
+"""The outcome of a scorer: the rows with their scores, of the text and of its steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -54,8 +54,8 @@ def _table(
     return Table(rows=rows, scores=by_row, scorer=node, score_range=score_range)
 
 
-# What a model says must be numbers that can be learned: NaN or infinity would be learned without
-# a word, or end the update of somebody else.
+# Numbers of a model must be finite: NaN or infinity would be learned silently, or break the update
+# of another node.
 
 HINT = "check what its model or code returns for this row, and the weights it was loaded from"
 
@@ -85,8 +85,8 @@ def check_tokens(node: str, what: str, said: Iterable[tuple[str, Numbers]]) -> N
 
 # Where the steps of a text end: the tokens on which step scores land.
 #
-# A step of a completion is one of its parts that are not blank: lines, or what another separator
-# ends. A row without tokens keeps the numbers of its steps (0, 1, ...) as positions.
+# Steps are the parts of a completion between separators (lines by default) that are not blank. The
+# positions of a row without tokens are the numbers of its steps (0, 1, ...).
 
 SEPARATOR = "\n"
 

@@ -1,4 +1,4 @@
-"""Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
+"""The text of a row that is scored or learned: a rollout's tokens, or `target` after `prompt`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -167,8 +167,8 @@ def _said(row: Row, column: str, node: str | None = None) -> Prompt:
     )
 
 
-# Log-probs of texts by the weights of a node, each at the temperature at which it was drawn, as
-# their writer's own log-probs are.
+# Log-probs of texts by the weights of a node, each at the temperature at which it was sampled, like
+# the log-probs from generation.
 
 
 def heat_of(row: Row) -> float:
@@ -189,11 +189,10 @@ def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, 
     return {row.id: log_probs[row.id] for row in rows}
 
 
-# Rows that are longer than a model's positions are dropped and counted, never cut, never read
-# beyond the positions; where not one row of a run has fitted yet, the run ends and says why.
+# Rows that are longer than a model's positions are dropped and counted, never cut. If no row of a
+# run has fitted yet, the run ends with an error.
 #
-# Rows are counted per node: of the prompts that it writes to, of the rows that it scores or
-# learns.
+# Rows are counted per node: its prompts, and the rows that it scores or learns.
 
 
 @dataclass(eq=False)
@@ -288,7 +287,7 @@ def rows_of(node: str) -> Fits:
     return Fits(node, "rows.too_long", "rows", hint)
 
 
-# What a policy wrote as a row, and how it is asked to write.
+# Completions as rows, and sampling settings.
 
 
 def rollout_row(

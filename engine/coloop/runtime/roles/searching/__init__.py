@@ -1,1 +1,1 @@
-"""Ways of searching, a file each."""
+"""Search methods, one per file."""

@@ -1,10 +1,10 @@
-"""Proofs by an AND/OR tree (AlphaProof): the policy proposes actions, an environment says to which
-states they lead, `value` what they promise, and `outcome` has the last word on a finished proof.
+"""Proof search in an AND/OR tree (AlphaProof): the policy proposes actions, an environment returns
+the states to which they lead, `value` estimates these, and `outcome` checks a finished proof.
 
-    prompt ── reset ──► state ── k actions ──► states that are left to be shown ── ... ──► proof
+    prompt ── reset ──► state ── k actions ──► states left to prove ── ... ──► proof
 
-The first proof ends the search of a row. It gives a row for each state and action, with the return
-of the action at its last token, and for each searched row whether it is proved.
+The first proof ends the search of a row. The output is a row for each state and action, with the
+return of the action at its last token, and for each searched row whether it is proved.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,16 +42,16 @@ from coloop.runtime.roles.searching.trees import (
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Select
 
-# The AND/OR tree of one proof: a state is shown by any of its actions, an action by all of the
-# states to which it leads. Knows nothing of who proposes actions, and of who says where they lead.
+# The AND/OR tree of one proof: a state is proved by any of its actions, an action by all of the
+# states to which it leads. Knows neither the policy nor the environment.
 #
 #     state (OR) ── action (AND) ─┬─ state   return of an action = step_reward + min of its states
 #                └─ action        └─ state   return of a state  = max of its actions
 #
-# A visit goes down by PUCT, at an action to the open state that promises least, until it comes to
-# a state from which something is to be drawn. What comes back is what was drawn promises on the
-# mean, and above that step_reward + min over the states of each action. Worths are put between the
-# least and the greatest of the tree before they are compared (Schrittwieser et al. 2020, eq. 5).
+# A visit descends by PUCT, at an action to its unproved state of lowest value, until it reaches a
+# state to expand. The mean estimated value of the sampled actions is backed up, above that
+# step_reward + min over the states of each action. Values are scaled by the least and the greatest
+# of the tree before they are compared (Schrittwieser et al. 2020, eq. 5).
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -1,14 +1,14 @@
-"""OmegaPRM (Luo et al. 2024): the first error of a wrong text is found by halving its steps, and
-each beginning that is looked at is a node of a tree whose own wrong completions are searched next.
+"""OmegaPRM (Luo et al. 2024): the first error of a wrong text is found by binary search over its
+steps. Each prefix with completions is a node of a tree, whose wrong completions are searched next.
 
     prompt ── k completions ──► a wrong one: complete its middle step
-                                 some right: the error is behind it; none right: at it or before
+                                 some right: the error is after it; none right: at it or before
 
-The next (beginning s, wrong completion r) is the one with the greatest Q + U among beginnings with
+The next (prefix s, wrong completion r) is the one with the greatest Q + U among prefixes with
 0 < MC(s) < 1: Q = alpha^(1 - MC(s)) * beta^(len(r) / L), U = c * sqrt(sum of N) / (1 + N(s)).
 
-Texts of one prompt often begin alike, or are the same. A beginning is completed once, whatever text
-it was met in, and a text is searched once, where it was drawn first.
+Texts of one prompt often share prefixes, or are equal. A prefix is completed once, in whichever
+text it is met first, and a text is searched once.
 """
 
 import math

@@ -1,6 +1,5 @@
-"""What a search asks other nodes: `outcome` how good a whole text is, `value` what an unfinished
-one promises, both by their own code on rows of the search; the environment at `tools` where actions
-lead.
+"""The nodes that a search calls, with their own code: `outcome` scores whole texts, `value`
+estimates unfinished ones, the environment at `tools` returns the states to which actions lead.
 """
 
 from collections.abc import Mapping, Sequence

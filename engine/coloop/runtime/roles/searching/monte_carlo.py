@@ -1,5 +1,6 @@
-"""Monte Carlo: the chance of a step is the share of right texts among completions of all that is
-written up to its end. The last step is the text itself: its chance is what `outcome` says of it."""
+"""Monte Carlo: the chance of a step is the share of right texts among completions of the prefix up
+to its end. The chance of the last step is the score of the text from `outcome`.
+"""
 
 from collections.abc import Sequence
 

@@ -3,9 +3,9 @@ branches a node has.
 
     Q(b) + c * P(b) * sqrt(N) / (1 + N(b))
 
-Q(b) is what is known of the branch, from 0 to 1; P(b) its prior, the policy's probability of it
-among the branches that were drawn; N the visits of the node, the one in which it was first drawn
-from included; N(b) those of the branch. Of equal branches the first drawn is followed.
+Q(b) is the mean value of the branch, from 0 to 1; P(b) its prior, the policy's probability of it
+among the sampled branches; N the visits of the node, with the one that first sampled from it; N(b)
+those of the branch. Of equal branches the one sampled first is followed.
 """
 
 import math

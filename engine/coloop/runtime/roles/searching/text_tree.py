@@ -1,12 +1,12 @@
-"""A tree of texts by PUCT: its nodes are beginnings that end with a step.
+"""A tree of texts by PUCT: its nodes are prefixes that end with a step.
 
-    prompt ── k draws ──► a step ── k draws ──► a step ── ... ──► a whole text
-                           └ the chance of each step goes back up to the prompt
+    prompt ── k samples ──► a step ── k samples ──► a step ── ... ──► a whole text
+                             └ the chance of each step is backed up to the prompt
 
-What is drawn behind a beginning are single steps where somebody at `value` says what they promise;
-else whole texts, of which the first step becomes the branch and the share of right ones its chance.
-A whole text is worth what `outcome` says of it. It gives whole texts (with `give: visited` the
-beginnings as well), each with the chances of its steps.
+With a node at `value`, single steps are sampled after a prefix and it estimates their chance.
+Without one, whole texts are sampled: the first step becomes the branch, and the share of right
+texts its chance. `outcome` scores whole texts. The output is whole texts (with `give: visited` also
+prefixes), each with the chances of its steps.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Searches of many rows side by side: in each wave the requests of all of them are written in one
-call of the policy and graded in one call of `outcome`. What a row finds does not depend on the
-others, but for what the budget leaves it.
+"""Expands the searches of many rows together: in each wave all their requests are generated in one
+call of the policy and scored in one call of `outcome`. The result of a row depends on the others
+only through the budget.
 """
 
 import time
@@ -34,11 +34,10 @@ from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Budget
 from coloop.workers.messages import TooLong
 
-# What a step of a search may spend; see `spec.search.Budget`.
+# Limits of a search step; see `spec.search.Budget`.
 #
-# All limits but `seconds` are met by counting what was asked for in the order of the rows, so
-# that a busy machine changes nothing. A request is granted only where its longest completions
-# fit.
+# All limits except `seconds` count requests in the order of the rows, so the load of the machine
+# does not matter. A request is granted only if its longest completions fit.
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
-"""What a method of searching asks for and what it is told: beginnings of texts to be completed, and
-the texts that came of them. A search is a generator between the two.
+"""Requests and results of a search method: prefixes to complete, and the completions. A search is a
+generator between the two.
 
-    requests ──► policy writes, `outcome` grades ──► grown ──► more requests ... ──► what it found
+    requests ──► policy generates, `outcome` scores ──► grown ──► more requests ... ──► found
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence

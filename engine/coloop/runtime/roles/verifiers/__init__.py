@@ -1,4 +1,4 @@
-"""Ways of judging, by the name that `method` takes; each is a role of its own."""
+"""Verifiers: one role for each value of `method`."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,5 +1,6 @@
-"""A classifier: what its score head says of a text, of the text up to the end of each step, or up
-to each token. The score of a text read by its steps is what `reduce` makes of theirs."""
+"""A classifier: the output of its score head for a text, at the end of each step, or at each token.
+The score of a text with several numbers is their `reduce`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -91,9 +92,9 @@ def _read_at(row: Row, tokens: Sequence[int]) -> TokenSequence:
 
 # A model with a score head: the number of each text, or how far one side of a pair is ahead.
 #
-# Reward models and classifiers among verifiers ask here. Of several classes the number is the
-# chance of the first; a pair's is the difference of both sides', through a sigmoid the chance
-# that `chosen` is the better one (Bradley-Terry).
+# For reward models and verifiers that are classifiers. With several classes the number is the
+# probability of the first. That of a pair is the difference of its sides; its sigmoid is the
+# probability that `chosen` is better (Bradley-Terry).
 
 AS_IT_IS = Read()
 

@@ -1,11 +1,11 @@
-"""Judges in words: it writes a verdict about each row, and its `read` makes numbers of it.
+"""Judges in words: generates a verdict about each row, and parses numbers from it as `read` says.
 
     rows ── template ──> prompts ── writer ──> verdicts ── read ──> scores, step scores
-                            └── without `rollout`: how likely its first label comes next
+                            └── without `rollout`: probability that its first label comes next
 
-Scores belong to the verdicts, which are children of what they judge; without `rollout` nothing is
-written and they belong to the rows that are judged, and so they do where another node asks by the
-handle `check`. Step scores keep the positions of the text that is judged.
+Scores belong to the verdicts, which are children of the judged rows. Without `rollout` nothing is
+generated, and scores belong to the judged rows; so they do if another node calls by the handle
+`check`. Step scores have the positions of the judged text.
 """
 
 from collections.abc import Mapping, Sequence

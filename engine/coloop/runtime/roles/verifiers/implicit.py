@@ -1,8 +1,8 @@
-"""A language model read as a reward of each token: β (log π − log prior).
+"""An implicit reward model: the reward of each token is β (log π − log prior).
 
-What the last token says is left to the outcome, which stands there. The score of the whole text is
-the sum over all its tokens, the number whose σ learns the outcome (PRIME, arXiv 2502.01456);
-with `reduce`, what becomes of the scores of its parts.
+The last token has no reward, since the outcome's reward is there. The score of the whole text is
+the sum over all its tokens, whose σ is trained on the outcome (PRIME, arXiv 2502.01456); with
+`reduce`, it is combined from the scores of tokens or steps.
 """
 
 from collections.abc import Mapping, Sequence

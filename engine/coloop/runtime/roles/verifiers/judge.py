@@ -1,4 +1,4 @@
-"""What judges that write nothing have in common: the rows that they judge, and what they give."""
+"""Shared by judges: finished scores, orders of pairs, score ranges."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def judgement(
     )
 
 
-# How the numbers of a judge become scores: steps to one number, bounds, a threshold.
+# From numbers of a judge to scores: reduction of steps, bounds, threshold.
 
 
 def reduced(steps: Iterable[float | None], read: Read) -> float | None:
@@ -87,7 +87,7 @@ def _finished(score: float, read: Read) -> float:
     return score if read.threshold is None else float(score >= read.threshold)
 
 
-# Judging a pair: in which order its sides are shown, and its score turned back to `chosen`.
+# Judging a pair: the order in which its sides are shown, and its score with respect to `chosen`.
 #
 # A score of a pair says how much better `a` is; where `rejected` was shown as `a`, its opposite
 # is the score of `chosen`.
@@ -142,11 +142,9 @@ def opposite(number: float, bounds: Range | None) -> float:
     return -number if bounds is None else sum(bounds) - number
 
 
-# What scores of pairs say: how far each speaks for `chosen`, and whether the order in which the
-# sides were shown decides it.
+# Scores of pairs: how far each prefers `chosen`, and whether that depends on the order shown.
 #
-# A pair may be scored itself, or by several verdicts about it; those know in which order they saw
-# it.
+# Either the pair has a score, or several verdicts about it do, which note the order that they saw.
 
 Orders = list[tuple[float, float]]
 

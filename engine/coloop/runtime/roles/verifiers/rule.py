@@ -1,4 +1,4 @@
-"""The checker that a row's task brings: of the whole completion, or of each of its steps."""
+"""Verifiers without a model: the checker of a row's task, a formal checker, a majority vote."""
 
 from collections.abc import Hashable
 from functools import partial
@@ -65,7 +65,7 @@ def _completion(row: Row) -> str:
     return str(row.columns["completion"]) if _is_text(row, "completion") else ""
 
 
-# A checker of a formal language, run in the limited process: what it cannot read has no score.
+# A checker of a formal language, which runs in the sandbox. Rows without text have no score.
 
 NEEDED = ("prompt", "completion")
 
@@ -101,11 +101,10 @@ class FormalVerifier(NodeRole[VerifierNode]):
         self._sandbox.close()
 
 
-# What most of a group answer is taken to be right: 1 for who says so, 0 for everybody else.
+# Majority vote: rows with the most frequent answer of their group get 1, others 0.
 #
-# Scores that come in weigh the votes. Of equal answers the first seen counts. Who says nothing
-# that can be read has no vote and gets 0; where nobody does, nobody is right and a person is
-# told.
+# Incoming scores weigh the votes. Of equally frequent answers the first counts. A row without an
+# answer has no vote and gets 0; a group without any is an alert.
 
 UNREADABLE = "verifier.no_answers"
 """Alert: groups in which nobody says anything that can be counted."""

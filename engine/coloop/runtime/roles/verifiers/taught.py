@@ -1,11 +1,11 @@
-"""What a judge in words is taught: the rows as it would be asked about them.
+"""The texts that a judge in words learns from: rows as its prompts show them.
 
-    pairs of verdicts       two texts that a judge wrote: as they were drawn
-    labelled pairs          sides that a judge would be shown as `a` and `b`: its label for the
-                            better one, against the other label, behind its prompt
-    pairs of texts          what it shall rather write behind its prompt, and what not
+    pairs of verdicts       two texts that a judge generated: unchanged
+    labelled pairs          sides that the judge sees as `a` and `b`: the label of the better one
+                            against the other label, after its prompt
+    pairs of texts          the preferred and the rejected text after its prompt
 
-The reference of a judge measures the very same texts, so it asks here as well.
+The judge's reference scores the same texts and uses these functions too.
 """
 
 from collections.abc import Sequence
@@ -106,8 +106,8 @@ def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
     )
 
 
-# What a judge is asked about the rows that it judges: a prompt by its template, and about a pair
-# one for each order in which its sides are shown.
+# Prompts of a judge about rows: one by its template, and for a pair one for each order in which its
+# sides are shown.
 
 
 def questions_about(

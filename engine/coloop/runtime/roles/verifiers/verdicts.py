@@ -1,5 +1,6 @@
-"""What verdicts say, as the `read` of their judge makes numbers of them: those that its words are
-worth, or how likely its model took the first label where the word stands."""
+"""Numbers from verdicts, as the judge's `read` says: the values of its words, or the probability of
+its first label where a label was generated.
+"""
 
 from collections.abc import Sequence
 
@@ -91,7 +92,7 @@ def _weighed(
     ]
 
 
-# How likely a judge's model takes its first label, among its labels alone.
+# Probability of a judge's first label, among its labels only.
 
 FIELD = "read.labels"
 
