@@ -101,6 +101,7 @@ class SourceScores(Output):
     """Scores of one edge to the learner's input `rewards`."""
 
     edge: str
+    """Id of the edge, or else `node.port->node.port`."""
     node: str
     """Node that gives the scores."""
     weight: float
@@ -109,6 +110,7 @@ class SourceScores(Output):
     """One entry per row: a number, an object with numbers by position, or null if there is no
     score."""
     failures: list[RowProblem]
+    """Rows that could not be scored."""
     error: str | None
     """Why there is no score for any row; otherwise null."""
     line: int | None

@@ -157,6 +157,7 @@ class Run(Output):
     attempt: int
     """1, and one more with each resume."""
     step: int | None
+    """Newest step that was reported; null if there is none."""
     steps_total: int | None
     """Number of steps of the whole run; null if not known."""
     last_seq: int | None
@@ -230,8 +231,11 @@ class RunSeries(Output):
     count: list[int]
     """Number of finite values in the bucket; if 0, `min`, `max`, `mean` and `last` are null."""
     min: list[float | None]
+    """Smallest finite value of the bucket."""
     max: list[float | None]
+    """Largest finite value of the bucket."""
     mean: list[float | None]
+    """Mean of the finite values of the bucket."""
     last: list[float | None]
     """Last finite value of the bucket."""
     seconds: list[float | None]

@@ -37,7 +37,7 @@ class Rollout(Section):
     """How a policy generates text."""
 
     engine: Engine | None = setting(None, level="advanced", short="{}")
-    """Who generates. Null: vLLM on GPUs where it is installed, else torch."""
+    """What generates the text. Null: vLLM on GPUs where it is installed, else torch."""
     completions_per_prompt: Whole = setting(1, ge=1, le=4096, hot=True, short="{} a prompt")
     """Completions for each prompt row; with group baselines this is the group."""
     max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True, short="{} tokens")
@@ -53,8 +53,8 @@ class Rollout(Section):
     stop: OneOrMany[Text] = setting((), level="advanced")
     """Text that ends a completion; it is kept."""
     greedy_extra: Flag = setting(False, level="advanced")
-    """One extra greedy row per prompt: scored, but never trained on or counted in a group (ReMax).
-    """
+    """One extra greedy row per prompt (ReMax): scored, but never trained on or counted in a
+    group."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained on, in addition to tool results."""
     truncated: Literal["learn", "mask"] = setting("learn", level="advanced", hot=True)

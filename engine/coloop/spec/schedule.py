@@ -164,8 +164,8 @@ class LearnRule(Section):
     when: Literal["after_score", "before_score"] = setting("after_score", level="advanced")
     """Learn after or before its own scoring."""
     rows: Whole | None = setting(None, ge=1, hot=True, level="advanced", unit="rows")
-    """Collect rows over several steps until there are this many; null: learn from each step's rows.
-    """
+    """Collect rows over several steps until there are this many; null: learn from the rows of each
+    step."""
 
 
 class Anneal(Section):

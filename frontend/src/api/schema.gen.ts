@@ -2225,7 +2225,10 @@ export interface components {
              * @default 1
              */
             attempt: number;
-            /** Diagnostic */
+            /**
+             * Diagnostic
+             * @description The finding, with the fields of `Diagnostic`.
+             */
             diagnostic: JsonObject;
             /**
              * Node
@@ -2938,7 +2941,10 @@ export interface components {
             };
             /** Phase */
             phase?: string | null;
-            /** Phase Step */
+            /**
+             * Phase Step
+             * @description Steps of the phase that have begun; null if no phase is in progress.
+             */
             phase_step?: number | null;
             /**
              * Phase Step Seconds
@@ -2946,7 +2952,10 @@ export interface components {
              *     before the first has ended.
              */
             phase_step_seconds?: number | null;
-            /** Phase Steps */
+            /**
+             * Phase Steps
+             * @description Number of steps of the phase; null if not known.
+             */
             phase_steps?: number | null;
             /** @description Progress of `stage`. */
             progress?: components["schemas"]["Progress"] | null;
@@ -2969,7 +2978,10 @@ export interface components {
                 [key: string]: components["schemas"]["StageGauge"];
             };
             state: components["schemas"]["RunStateName"];
-            /** Step */
+            /**
+             * Step
+             * @description Step that began last, from 1; 0 before the first one.
+             */
             step: number;
             /**
              * Step Seconds
@@ -4918,7 +4930,10 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunStateName"];
-            /** Step */
+            /**
+             * Step
+             * @description Newest step that was reported; null if there is none.
+             */
             step: number | null;
             /**
              * Steps Total
@@ -5189,13 +5204,22 @@ export interface components {
              * @description Last finite value of the bucket.
              */
             last: (number | null)[];
-            /** Max */
+            /**
+             * Max
+             * @description Largest finite value of the bucket.
+             */
             max: (number | null)[];
-            /** Mean */
+            /**
+             * Mean
+             * @description Mean of the finite values of the bucket.
+             */
             mean: (number | null)[];
             /** Metric */
             metric: string;
-            /** Min */
+            /**
+             * Min
+             * @description Smallest finite value of the bucket.
+             */
             min: (number | null)[];
             /**
              * Node
@@ -5681,14 +5705,20 @@ export interface components {
          * @description Scores of one edge to the learner's input `rewards`.
          */
         SourceScores: {
-            /** Edge */
+            /**
+             * Edge
+             * @description Id of the edge, or else `node.port->node.port`.
+             */
             edge: string;
             /**
              * Error
              * @description Why there is no score for any row; otherwise null.
              */
             error: string | null;
-            /** Failures */
+            /**
+             * Failures
+             * @description Rows that could not be scored.
+             */
             failures: components["schemas"]["RowProblem"][];
             /**
              * Line

@@ -202,6 +202,7 @@ class DiagnosticEvent(Event):
 
     type: Literal["diagnostic"] = "diagnostic"
     diagnostic: dict[str, Any]
+    """The finding, with the fields of `Diagnostic`."""
 
 
 class LogEvent(Event):
@@ -339,6 +340,7 @@ class Gauges(_Message):
     attempt: int = 1
     state: RunStateName
     step: int
+    """Step that began last, from 1; 0 before the first one."""
     steps_total: int | None = None
     """Number of steps of the whole run; null if not known."""
     is_bound: bool = False
@@ -346,7 +348,9 @@ class Gauges(_Message):
     phase earlier."""
     phase: str | None = None
     phase_step: int | None = None
+    """Steps of the phase that have begun; null if no phase is in progress."""
     phase_steps: int | None = None
+    """Number of steps of the phase; null if not known."""
     stage: str | None = None
     """Running stage that is first in the order of the plan; null if none runs."""
     at_work: list[StageAtWork] = []
