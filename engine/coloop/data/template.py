@@ -1,9 +1,8 @@
-"""What some wrote becomes what the next reads: the program of a template node, over plain rows.
+"""The program of a template node, over plain rows.
 
     row -- parse, default --> (code) -- each: a row per element --> text, messages, target, columns
 
-Knows columns, not lineage: which rows are joined, whose children the new rows are and what was
-written in earlier rounds is the role's to say. Same rows and seeds, same texts.
+Results depend only on rows and seeds. Lineage is left to the caller.
 """
 
 import json
@@ -30,7 +29,7 @@ class TemplateRow:
     scoped: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Any] = field(default_factory=dict)
     earlier: Iterable[Mapping[str, Any]] = ()
-    """Columns of earlier rounds, oldest first, for `past`."""
+    """The columns in earlier rounds, oldest first, for `past`."""
     seed: int = 0
     """Seed of `others` and the code, from run seed, node, salt, step and row id."""
 
@@ -39,9 +38,9 @@ class TemplateRow:
 class Written:
     columns: Mapping[str, Any]
     absent: frozenset[str] = frozenset()
-    """Bare names that were dropped, or looked for and not found."""
+    """Bare names to remove: by `drop`, or because `parse` did not find them."""
     elements: tuple["Written", ...] | None = None
-    """With `each`: one result per element; these become child rows."""
+    """With `each`, a result per element, which becomes a child row; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class TemplateProgram:
         ]
 
     def _read(self, row: TemplateRow, index: int) -> tuple[dict[str, Any], frozenset[str]]:
-        """Columns by `parse` and `default`, and the names that were not found."""
+        """The columns by `parse` and `default`, and the names in `parse` that have none."""
         text = row.columns.get("completion")
         if not isinstance(text, str):
             text = row.columns.get("prompt")
@@ -161,7 +160,7 @@ class TemplateProgram:
         absent: frozenset[str],
         functions: Mapping[str, Any],
     ) -> Written:
-        """Render the Jinja fields."""
+        """The new columns with the Jinja fields rendered."""
         columns = {
             name: value for name, value in {**row.columns, **new}.items() if name not in absent
         }
@@ -248,7 +247,7 @@ DECODER: Final = json.JSONDecoder()
 
 
 def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any]:
-    """All matches of a rule in a text, in order."""
+    """All values that a rule of `parse` finds in a text, in order."""
     match rule:
         case str():
             return list(pattern(rule).matches(text))
@@ -262,7 +261,7 @@ def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any
 
 
 def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
-    """The last match of a rule, a list with `all`; None without a match."""
+    """The last value that a rule finds, with `all` the list of all; None without any."""
     values = parsed(text, rule)
     if not values:
         return None
@@ -270,7 +269,7 @@ def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Outermost JSON objects and lists in a text."""
+    """The outermost JSON objects and lists in a text."""
     position = 0
     for _ in range(MOST_JSON_STARTS):
         starts = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]

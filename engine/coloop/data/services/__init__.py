@@ -1,14 +1,13 @@
-"""Services on other machines: one way out of a run, behind one guard.
+"""HTTP calls from a run to services on other machines.
 
-    body (JSON) -> Service.ask -> room -> circuit -> attempts with pauses -> JSON, or ServiceFailed
-                                             |
-                        CheckedNetwork: name -> addresses -> each one looked at -> connection
+    body (JSON) -> Service.ask -> concurrency limit -> circuit breaker -> attempts -> JSON,
+                                             |                                or ServiceFailed
+                        CheckedNetwork: name -> addresses, each checked -> connection
 
-Knows nothing of rewards, engines or rows. Invariants:
-- only hosts that COLOOP_ALLOWED_REMOTES lists are called, at an address that was looked at;
-- nothing is redirected, no proxy of the environment is used, no cookie is kept;
-- a request takes no longer than its timeout, whatever the service sends; a reply no more than its
-  limit;
-- a secret is read from the environment of this process and goes into one header: no message, event
-  or log holds it.
+Invariants:
+- only hosts in COLOOP_ALLOWED_REMOTES are called, at addresses that were checked;
+- redirects are not followed, proxies of the environment not used, cookies not kept;
+- an attempt takes no longer than its timeout, and a reply has at most its limit of bytes;
+- a secret is read from the environment of this process and sent in one header; no message, event or
+  log contains it.
 """

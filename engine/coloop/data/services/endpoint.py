@@ -1,4 +1,4 @@
-"""One service as a node names it: its address, its limits, and how its failures are told."""
+"""The endpoint of a service: its address, limits and errors, and checked connections to it."""
 
 import asyncio
 import ipaddress
@@ -35,10 +35,10 @@ class Endpoint:
 
     node: str
     field: str
-    """Field of the address, as the user sees it: `source.url`."""
+    """Path of the field with the address, such as `source.url`."""
     url: str
     secret: str | None = None
-    """Name of the secret to send."""
+    """Name of the secret to send; None: none."""
     timeout_seconds: float = 60.0
     """Time limit of one attempt."""
     retries: int = 3
@@ -48,13 +48,13 @@ class Endpoint:
 
     @property
     def shown(self) -> str:
-        """The address without its query, which may be confidential."""
+        """The address for messages, without user and query, which may be confidential."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def target(self) -> str:
-        """The address to request: in ASCII, without a fragment."""
+        """The address to request: ASCII, without user and fragment."""
         parts = urlsplit(self.url)
         host = (parts.hostname or "").encode("idna").decode() if parts.hostname else ""
         host = f"[{host}]" if ":" in host else host
@@ -69,7 +69,7 @@ class Endpoint:
         return ServiceFailed(f"{self.node}: {self.field}: {told}", self.node, self.field)
 
     def check(self, allowed: AllowedRemotes) -> None:
-        """Raise if the service may not be called."""
+        """Raise ServiceFailed if the service may not be called."""
         refused = refusal(self.url, allowed)
         if refused is None and self.secret is not None:
             refused = refusal_of_secret(self.url)
@@ -77,11 +77,12 @@ class Endpoint:
             raise self.refused(refused)
 
     def refused(self, refused: Refused) -> ServiceFailed:
-        """The error for a service that may not be called; it does not repeat the address."""
+        """The error for a service that may not be called; it does not contain the address."""
         return self._error(f"the service may not be called: {refused.found}; {refused.hint}")
 
     def authorization(self) -> str | None:
-        """The header's value: the secret with its own scheme, or as a bearer token."""
+        """The value of `Authorization`: the secret, if it has no scheme as a bearer token; None
+        without a secret. Raises ServiceFailed if it is not set."""
         if self.secret is None:
             return None
         value, variable = secret_value(self.secret), secret_variable(self.secret)
@@ -105,7 +106,7 @@ MOST_ADDRESSES: Final = 32
 
 
 class CheckedNetwork(AnyIOBackend):
-    """A network backend that only connects to addresses that runs may call."""
+    """A network backend of httpcore that only connects to allowed addresses."""
 
     def __init__(self, endpoint: Endpoint, allowed: AllowedRemotes) -> None:
         self._endpoint = endpoint
@@ -141,7 +142,7 @@ class CheckedNetwork(AnyIOBackend):
         raise ConnectError("services are not called through files")
 
     async def _checked(self, host: str, port: int) -> list[Address]:
-        """The addresses of a host, all of which a run may call."""
+        """The addresses of a host; raises ServiceFailed if one of them may not be called."""
         self._endpoint.check(self._allowed)
         literal = literal_address(host)
         addresses = [literal] if literal is not None else await resolved(host, port)
@@ -153,7 +154,7 @@ class CheckedNetwork(AnyIOBackend):
 
 
 async def resolved(host: str, port: int) -> list[Address]:
-    """The addresses of a name, in the resolver's order; a thread each, as a resolver may hang."""
+    """The addresses of a name, in the resolver's order; in a thread of its own, as it may hang."""
     future: Future[list[Any]] = Future()
 
     def look_up() -> None:

@@ -1,7 +1,7 @@
-"""What a service sends back, as a value of JSON or as words for what is wrong with it.
+"""Parses and validates the replies of services.
 
-Nothing of a reply is trusted: its length, its depth, its numbers. What it says itself is kept apart
-from our words, for it may hold what was sent to it, a secret among it.
+Replies are not trusted: length, depth and numbers are checked. Their text is kept apart from our
+messages, because it may repeat what was sent, secrets included.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same request is repeated."""
+"""Statuses after which a request is retried."""
 LONGEST_SHOWN: Final = 120
 """Maximum characters of a reply in an error message."""
 DEEPEST: Final = 20
@@ -20,24 +20,24 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Answered(Exception):
-    """An invalid answer of a service."""
+    """A reply that cannot be used."""
 
     def __init__(self, found: str, said: str = "") -> None:
         """
         Args:
-            found: in our words.
-            said: in its own words; may repeat anything that was sent.
+            found: what is wrong, in our words.
+            said: an excerpt of the reply; it may repeat anything that was sent.
         """
         super().__init__(found, said)
         self.found, self.said = found, said
 
     def told(self, *, is_quiet: bool) -> str:
-        """What was found; `is_quiet` leaves out the service's own words."""
+        """The message; `is_quiet` leaves out the excerpt."""
         return f"{self.found}: {self.said}" if self.said and not is_quiet else self.found
 
 
 class Nonsense(Answered):
-    """An invalid reply that a repetition would not change."""
+    """A reply that a retry would not change."""
 
     def __init__(self, found: str, hint: str, said: str = "") -> None:
         super().__init__(found, said)
@@ -45,16 +45,16 @@ class Nonsense(Answered):
 
 
 class Busy(Answered):
-    """A service that may answer the same request later."""
+    """A failure after which a retry may help."""
 
     def __init__(self, found: str, said: str = "", seconds: float = 0.0) -> None:
-        """`seconds`: how long it asks to be left alone."""
+        """`seconds`: the delay that the service asks for (`Retry-After`)."""
         super().__init__(found, said)
         self.seconds = seconds
 
 
 async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
-    """The body of a reply; one above `most` bytes is refused."""
+    """The body of a reply; raises Nonsense above `most` bytes."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -67,7 +67,7 @@ async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
 
 
 def check_status(status: int, headers: Headers, body: bytes) -> None:
-    """Raise for every status but 200."""
+    """Raise Busy or Nonsense for every status but 200."""
     if status == 200:
         return
     if 300 <= status < 400:
@@ -88,7 +88,7 @@ def check_status(status: int, headers: Headers, body: bytes) -> None:
 
 
 def parse(body: bytes, headers: Headers) -> Any:
-    """The JSON of a reply: strict, without NaN, of bounded depth."""
+    """The JSON of a reply; raises Nonsense if it is invalid, has NaN, or is nested too deeply."""
     coding = _header(headers, b"content-encoding")
     if coding not in ("", "identity"):
         raise Nonsense(
@@ -109,7 +109,7 @@ def parse(body: bytes, headers: Headers) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A short excerpt on one line."""
+    """A short excerpt of a value, on one line."""
     if isinstance(value, bytes):
         if not value:
             return ""
@@ -145,7 +145,7 @@ def _header(headers: Headers, name: bytes) -> str:
 
 
 def _host(headers: Headers) -> str:
-    """Target host of a redirect, without anything confidential."""
+    """The host that a redirect leads to; without its path, which may be confidential."""
     try:
         host = urlsplit(_header(headers, b"location")).hostname
     except ValueError:

@@ -1,10 +1,9 @@
-"""A service at work: requests of JSON over HTTP, some at once, each tried again where that may
-help.
+"""JSON requests to a service over HTTP, several at once, with retries.
 
     caller's thread: ask -> Future ... collect(futures, tick)        its own thread: asyncio
 
-The caller never waits in a call that it cannot leave: `collect` ticks five times a second and takes
-back what is unfinished when the tick raises. The order in which answers come changes nothing.
+`collect` calls `tick` five times a second, and cancels unfinished requests when it raises. The
+order of answers does not matter.
 """
 
 import asyncio
@@ -60,10 +59,10 @@ class Service:
         return self._circuit.is_open
 
     def ask(self, body: Any, read: Callable[[Any], Read]) -> "Future[Read]":
-        """Send a JSON body; the future gets what `read` makes of the answer, or a `ServiceFailed`.
+        """Send a JSON body; the future gets the result of `read` for the reply, or `ServiceFailed`.
 
         Args:
-            read: raises `Nonsense` for an invalid answer.
+            read: converts the JSON of the reply; raises `Nonsense` if that is invalid.
         """
         data = json.dumps(body, allow_nan=False).encode()
         return asyncio.run_coroutine_threadsafe(self._ask(data, read), self._loop)
@@ -105,7 +104,7 @@ class Service:
                 return self._read(value, read)
 
     async def _attempt(self, data: bytes) -> Any:
-        """One request; raises `Busy` if it may be repeated."""
+        """One request; raises `Busy` if a retry may help, else `Nonsense`."""
         seconds = self.endpoint.timeout_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -155,7 +154,7 @@ class Service:
 
     @property
     def _is_quiet(self) -> bool:
-        """Whether a secret was sent, so that nothing of the reply may be repeated."""
+        """Whether a secret is sent, so that messages must not quote replies."""
         return self.endpoint.secret is not None
 
     def _pause(self, data: bytes, attempt: int, asked: float) -> float:
@@ -177,7 +176,7 @@ class Service:
 def collect(
     futures: Sequence["Future[Any]"], tick: Callable[[int], None], *, until_failure: bool = True
 ) -> None:
-    """Wait for all futures; an exception of the tick cancels them.
+    """Wait for all futures; if `tick` raises, the unfinished ones are cancelled.
 
     Args:
         tick: called several times a second with the number of finished ones.
@@ -217,19 +216,19 @@ def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
 # nonsense closes the circuit like any other: somebody is there.
 
 FAILURES: Final = 3
-"""Number of consecutive failures after which the circuit opens."""
+"""Consecutive failed requests after which the circuit opens."""
 FIRST_REST_SECONDS: Final = 5.0
 LONGEST_REST_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
 class Circuit:
-    """Stops calls to a service for a while after several failed requests (circuit breaker)."""
+    """A circuit breaker: stops requests for a while after several have failed."""
 
     failures: int = 0
-    """Consecutive failed requests."""
+    """Consecutive requests whose last attempt failed."""
     opens_at: float = 0.0
-    """When one request may try again, while the circuit is open."""
+    """While the circuit is open: time at which one request may try again."""
     is_trying: bool = False
     pause_seconds: float = FIRST_REST_SECONDS
     last: str = ""
@@ -239,7 +238,8 @@ class Circuit:
         return self.failures >= FAILURES
 
     def admit(self, now: float) -> bool:
-        """Whether a request may be sent; while open only one at a time, after the pause."""
+        """Whether a request may be sent; while the circuit is open, one at a time after the
+        pause."""
         if not self.is_open:
             return True
         if self.is_trying or now < self.opens_at:
@@ -258,5 +258,5 @@ class Circuit:
             self.opens_at = now + self.pause_seconds
 
     def left(self) -> None:
-        """A request was cancelled."""
+        """A request ended in any other way, such as by being cancelled."""
         self.is_trying = False

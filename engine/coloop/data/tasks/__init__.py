@@ -1,4 +1,4 @@
-"""The library of procedural tasks: problems without files, checkers, splits that never overlap.
+"""The procedural tasks: generated problems with checkers, and splits that do not overlap.
 
 To add one: its parameters in `coloop.spec.tasks`, a file with a `Task`, and a line in OWN_TASKS.
 Importing this package loads neither torch nor transformers.
@@ -32,7 +32,7 @@ TASKS: Final = WithPlugins(OWN_TASKS, {name: plugin.task for name, plugin in PLU
 
 
 def part_of(task: Task, part: str | None) -> Part:
-    """A table of a task; None: the main one."""
+    """A part of a task by name; None: the main one. Raises TaskProblem if there is none."""
     if part is None:
         return task.main
     if part not in task.parts:
@@ -52,19 +52,19 @@ def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:
 
 
 def task_rows(name: str, **parameters: Any) -> list[dict[str, Any]]:
-    """Rows of a task with these source parameters."""
+    """Rows of a task with the parameters of a `task` source."""
     section = TASKS[name].parameters
     return rows_of(section.model_validate({"type": "task", "task": name, **parameters}))
 
 
 def check_row(columns: Mapping[str, Any], completion: str) -> float | None:
-    """Grade by the checker of the row's task; None if the row has no task."""
+    """Grade of a completion by the checker of the row's task; None if the row has no task."""
     task = _task_of_row(columns)
     return None if task is None else task.check(columns, completion)
 
 
 def check_row_steps(columns: Mapping[str, Any], steps: list[str]) -> list[float | None]:
-    """Grades of a completion's steps; None for each if the task has no gold steps."""
+    """Grades of a completion's steps; all None if the task cannot check steps."""
     task = _task_of_row(columns)
     if task is None or task.check_steps is None:
         return [None] * len(steps)

@@ -1,14 +1,13 @@
-"""What a procedural task is: numbered problems, and a checker for answers to them.
+"""Procedural tasks: numbered problems, and a checker for answers to them.
 
-A part of a task numbers its problems from 0: `Stratum.problem(i)` builds problem i, or says None
-where the number stands for no valid problem. `draw_rows` walks these numbers in a seeded
-order; so nothing is generated twice, and the size of a split is known. The parameters themselves
-are defined by the loop language (`coloop.spec.tasks`).
+Problems are numbered from 0: `Stratum.problem(i)` builds problem i, or returns None if there is no
+valid problem of that number. `draw_rows` goes through the numbers in a seeded order, so it uses
+none twice. The parameters of tasks are defined in `coloop.spec.tasks`.
 
 Invariants:
-- `Problem.key` names the problem itself, whatever the wording, the seed or the parameters. The
-  split is a function of the key alone: no two datasets of one task share a problem across splits.
-- Every text is printable ASCII plus newline: a character tokenizer can read it.
+- `Problem.key` identifies a problem, whatever its wording, seed or parameters. The split depends on
+  task and key alone, so datasets of one task share no problem across splits.
+- Texts are printable ASCII and newlines, which the character tokenizer can encode.
 """
 
 import hashlib
@@ -23,10 +22,11 @@ from coloop.spec import plugins as spec_tasks
 Split = Literal["train", "test"]
 
 Checker = Callable[[Mapping[str, Any], str], float | None]
-"""Grade of a completion: 1 right, 0 wrong, in between for graded tasks, None: undecidable."""
+"""Called with a row's columns and a completion; returns 1 for right, 0 for wrong, values in between
+for graded tasks, None if the row has no checkable problem."""
 
 StepChecker = Callable[[Mapping[str, Any], Sequence[str]], list[float | None]]
-"""Grades of a completion's steps."""
+"""As `Checker`, for the steps of a completion; one grade per step."""
 
 
 class TaskProblem(ValueError):
@@ -38,7 +38,7 @@ class TaskProblem(ValueError):
 
 
 def each_of(value: int | tuple[int, int]) -> range:
-    """The whole numbers of a range parameter, both ends included."""
+    """The integers of a range parameter, both ends included; a single number stands for itself."""
     first, last = (value, value) if isinstance(value, int) else value
     return range(first, last + 1)
 
@@ -46,20 +46,22 @@ def each_of(value: int | tuple[int, int]) -> range:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     key: str
-    """Canonical form: equal problems have equal keys."""
+    """Equal for equal problems, see above."""
     columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Problems of one difficulty, numbered. Rows are drawn from all strata of a part alike."""
+    """Numbered problems of one difficulty. Each stratum of a part is drawn from with equal
+    probability."""
 
     size: int
     problem: Callable[[int], Problem | None]
 
 
 def question(key: str, prompt: str, answer: str, **more: Any) -> Problem:
-    """A problem with an answer, which is also the default `target`; `more`: other columns."""
+    """A problem with an answer, which is also its `target`; `more`: further columns, or another
+    `target`."""
     columns = {"prompt": prompt, "answer": answer, "target": answer, **more}
     return Problem(key=key, columns=columns)
 
@@ -94,11 +96,12 @@ def answer_checker(
     work_out: Callable[[Mapping[str, Any]], str | None] = lambda columns: None,
     agrees: Callable[[str, str], bool] = says,
 ) -> Checker:
-    """1 if the completion says the answer of its row.
+    """A checker that returns 1 if the completion gives the answer of its row, else 0.
 
     Args:
-        work_out: answers a prompt that a model wrote; None if it is no question.
-        agrees: whether a completion gives an answer.
+        work_out: computes the answer for a row without one, such as a prompt that a model wrote;
+            None if it is not a problem of the task.
+        agrees: whether a completion (first) gives an answer (second).
     """
 
     def check(columns: Mapping[str, Any], completion: str) -> float | None:
@@ -111,7 +114,7 @@ def answer_checker(
 
 
 def decode(index: int, bases: Sequence[int]) -> list[int]:
-    """Digits of a number in mixed bases, least significant first; a bijection."""
+    """Digits of an index in mixed bases, least significant first."""
     digits = []
     for base in bases:
         index, digit = divmod(index, base)
@@ -137,7 +140,7 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
 # `test`. Knows nothing of files or nodes. Same arguments, same rows, on every machine.
 
 TEST_SHARE: Final = 5
-"""One in this many keys belongs to the test split."""
+"""One in this many problems belongs to the test split."""
 
 DEFAULT_SIZE: Final[dict[str, int]] = {"train": 4096, "test": 1024}
 """Maximum rows of a split without `size`."""
@@ -145,7 +148,7 @@ DEFAULT_SIZE: Final[dict[str, int]] = {"train": 4096, "test": 1024}
 LARGEST_SIZE: Final = 1_000_000
 
 ATTEMPTS_PER_ROW: Final = 2_000
-"""Numbers tried per row before the search gives up."""
+"""Problem numbers tried per row before the search gives up."""
 
 
 class TooFewProblems(TaskProblem):
@@ -158,7 +161,7 @@ def stable_hash(text: str) -> int:
 
 
 def split_of(task: str, key: str) -> Split:
-    """The split of a problem, which never changes."""
+    """The split of a problem by its key."""
     return "test" if stable_hash(f"{task}|{key}") % TEST_SHARE == 0 else "train"
 
 
@@ -171,7 +174,8 @@ def draw_rows(
     size: int | None = None,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """Distinct rows of one split: `size` (or TooFewProblems), by default up to DEFAULT_SIZE."""
+    """Distinct rows of one split: exactly `size`, or with None up to DEFAULT_SIZE. Raises
+    TooFewProblems if there are fewer than `size`, or none."""
     if size is not None and not 1 <= size <= LARGEST_SIZE:
         raise TaskProblem(f"size must be from 1 to {LARGEST_SIZE:,}, found {size:,}", field="size")
     wanted = DEFAULT_SIZE[split] if size is None else size
@@ -220,7 +224,7 @@ def _walk(stratum: Stratum, key: int) -> Iterator[Any]:
 
 
 def permuted(position: int, size: int, key: int) -> int:
-    """Where a keyed permutation of 0..size-1 sends a position (a Feistel network)."""
+    """The image of a position under a keyed permutation of 0..size-1, a Feistel network."""
     half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
     mask = (1 << half) - 1
     value = position

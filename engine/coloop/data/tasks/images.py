@@ -1,6 +1,6 @@
-"""Images: one block of ones in a one-bit figure, with a caption and questions about it.
+"""The task `images`: a rectangle in a one-bit image, with a caption or a question about its size.
 
-A figure is a list of rows of 0 and 1, drawn so that loops with images can be tried without files.
+An image is a list of rows of 0 and 1, so that loops with images can be tried without files.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Knights and knaves: knights tell the truth, knaves lie; who is what follows from what they say.
+"""The task `knights`: knights tell the truth, knaves lie; find out who is which.
 
     A: B is a knave. B: A and B are the same. A, B:        knave knight
 
@@ -34,7 +34,7 @@ Statement = tuple[Any, ...]
 
 @lru_cache(maxsize=8)
 def statements(speaker: int, people: int) -> tuple[Statement, ...]:
-    """All statements of one speaker, none about himself."""
+    """All statements that a speaker can make; simple ones (`is`) are about others."""
     pairs = list(itertools.combinations(range(people), 2))
     simple = [("is", p, v) for p in range(people) if p != speaker for v in (True, False)]
     both = [
@@ -115,7 +115,7 @@ def _atom(name: str, is_knight: bool) -> str:
 
 
 def _canonical(puzzle: Sequence[Statement]) -> str:
-    """The same text for puzzles that differ only in the order of the people."""
+    """A key that is equal for puzzles that differ only in the order of the people."""
     people = range(len(puzzle))
     return min(
         repr([_renamed(puzzle[old], new_of) for old in sorted(people, key=new_of.__getitem__)])
@@ -135,7 +135,7 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
 
 
 def _names_kinds(completion: str, gold: str) -> bool:
-    """Whether the last line, or the <answer>, names every person's kind in order."""
+    """Whether the last `<answer>`, or without one the last line, names the kinds in order."""
     tagged = list(in_tags(completion, "answer"))
     answer = tagged[-1] if tagged else last_line(completion)
     return re.findall(r"[a-z]+", answer.lower()) == gold.split()

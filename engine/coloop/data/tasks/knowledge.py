@@ -1,10 +1,10 @@
-"""Questions about made-up facts: those of a world that documents describe, and those of a passage
-that only debaters see.
+"""The tasks `knowledge` and `read_debate`: questions about made-up facts, in documents or in a
+passage that only the debaters see.
 
     friend of home of Bako:      Remi            (two hops)
     passage: k=4 q=7 z=2     question: q?     mine: 7     theirs: 3     mine_is_right: 1
 
-There is one world, so questions and documents of a loop speak of the same people.
+All questions and documents are about the same people.
 """
 
 import random
@@ -34,7 +34,7 @@ PEOPLE: Final = 64
 
 @lru_cache(maxsize=4)
 def world(entities: int) -> tuple[tuple[str, ...], Mapping[tuple[str, str], str]]:
-    """Names, and the relations between them."""
+    """The names of the people, and by (relation, name) the name of the related person."""
     rng = random.Random(stable_hash(f"world {entities}"))
     names: dict[str, None] = {}
     while len(names) < entities:

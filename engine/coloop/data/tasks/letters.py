@@ -1,4 +1,4 @@
-"""Tasks on letters and symbols: sorting, counting, and chains of last letters.
+"""The tasks `sorting`, `counting` and `last_letter`.
 
 sort 5 2 9:            2 5 9
 a in abcabba:          3
@@ -58,7 +58,7 @@ SORTING: Final = Task(
 )
 
 ALPHABET: Final = "abcd"
-"""Few letters, so that most stand in a word several times."""
+"""Few letters, so that they occur in a word more than once."""
 COUNT: Final = re.compile(r"(\w) in (\w+):")
 
 
@@ -109,7 +109,7 @@ def _last_letters(count: int) -> Stratum:
 
 
 def gold_steps(words: Sequence[str]) -> list[str]:
-    """The letters collected after each word."""
+    """The last letters of the words so far, after each word."""
     letters = "".join(word[-1] for word in words)
     return [letters[: end + 1] for end in range(len(letters))]
 
@@ -123,13 +123,13 @@ def _gold(columns: Mapping[str, Any]) -> list[str]:
 
 
 def check_last_letter(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 if the completion ends with the whole chain."""
+    """1 if the completion's last line is the letters of all words, else 0."""
     gold = _gold(columns)
     return float(says(completion, gold[-1])) if gold else None
 
 
 def check_last_letter_steps(columns: Mapping[str, Any], steps: Sequence[str]) -> list[float | None]:
-    """1 for each step that matches the gold step; surplus steps are wrong."""
+    """1 for each step that equals the gold step at its position, else 0; extra steps get 0."""
     gold = _gold(columns)
     if not gold:
         return [None] * len(steps)

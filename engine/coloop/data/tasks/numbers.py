@@ -1,4 +1,4 @@
-"""Tasks on numbers: arithmetic, sums by a calculator, sums in two halves, and countdown.
+"""The tasks `arithmetic`, `calculator`, `two_halves` and `countdown`.
 
 12+34=              46                  the digits in natural or reversed order
 123+456+789=        <<123+456=579>><<579+789=1368>>#### 1368
@@ -32,11 +32,11 @@ from coloop.data.tasks.base import (
 from coloop.spec.tasks import ArithmeticTask, CalculatorTask, CountdownTask, TwoHalvesTask
 
 REVERSED_TASK: Final = "arithmetic?reverse"
-"""Value of column `task` for reversed answers, which the checker needs to know."""
+"""Value of the column `task` for rows with reversed answers; the checker reads it."""
 
 
 def number_bounds(digits: int) -> tuple[int, int]:
-    """Least number with so many digits, and how many there are; 0 has one digit."""
+    """The smallest number with this many digits, and how many such numbers there are."""
     return (0, 10) if digits == 1 else (10 ** (digits - 1), 9 * 10 ** (digits - 1))
 
 
@@ -67,7 +67,7 @@ def _sum(parameters: ArithmeticTask, digits: int, operations: tuple[str, ...]) -
 
 
 def _key(numbers: Sequence[int], operations: tuple[str, ...]) -> str:
-    """The same key for sums and products in any order."""
+    """The key of a problem; sums and products have the same in any order."""
     alike = set(operations) in ({"+"}, {"*"})
     ordered = sorted(numbers) if alike else numbers
     return " ".join(map(str, itertools.chain(ordered, operations)))
@@ -96,7 +96,7 @@ def _worked_out(columns: Mapping[str, Any]) -> str | None:
 
 
 def _judged(parameters: ArithmeticTask) -> Sequence[Stratum]:
-    """The same problems with a right or wrong answer and its label."""
+    """The problems of `_sums`, each with a right and with a wrong `completion` and its label."""
     return [Stratum(size=2 * inner.size, problem=_judge(inner)) for inner in _sums(parameters)]
 
 
@@ -191,7 +191,7 @@ CALCULATOR: Final = Task(
 
 
 def _halves(digits: int) -> Stratum:
-    """Answers are zero-padded to an even length; the first half needs the second's carry."""
+    """Sums whose answer is zero-padded to an even number of digits and split in the middle."""
     least, count = number_bounds(digits)
     width = digits + digits % 2
 
@@ -253,7 +253,8 @@ def _shuffled(numbers: Sequence[int], picks: Sequence[int]) -> list[int]:
 
 
 def _built(numbers: Sequence[int], operations: Sequence[str]) -> tuple[str, int] | None:
-    """The expression folded from the left and its value; None unless whole at each step."""
+    """The expression, evaluated from left to right, and its value; None if an intermediate value is
+    negative."""
     text, value, is_sum = str(numbers[0]), numbers[0], False
     for number, operation in zip(numbers[1:], operations, strict=True):
         if operation == "*" and is_sum:

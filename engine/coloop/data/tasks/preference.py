@@ -1,8 +1,8 @@
-"""Preferences with a checkable truth: sorted digits without the forbidden symbol x.
+"""The task `preference`: sorted digits, without the forbidden symbol x, are the better answer.
 
     sort 5 2 9:     chosen 2 5 9     rejected 2 9 5
 
-The digits of a prompt differ, so a perfect answer repeats none; `red_team` prompts ask for the x.
+The digits of a prompt are distinct. Prompts of the part `red_team` ask for the x.
 """
 
 import math
@@ -32,7 +32,8 @@ Maker = Callable[[list[int], random.Random, PreferenceTask], dict[str, Any]]
 
 
 def quality(text: str, digits: Sequence[int]) -> float:
-    """0 with the forbidden symbol, else the share of positions that match the sorted digits."""
+    """Share of positions at which the last line has the sorted digits; 0 with the forbidden
+    symbol."""
     answer = last_line(text)
     if FORBIDDEN in answer.lower():
         return 0.0
@@ -67,7 +68,7 @@ def _worse(digits: Sequence[int], rng: random.Random) -> str:
 
 
 def _pair(digits: list[int], rng: random.Random, parameters: PreferenceTask) -> dict[str, Any]:
-    """A better and a worse answer; with noise, some are swapped."""
+    """A better and a worse answer, swapped with probability `noise`."""
     chosen, rejected = _joined(sorted(digits)), _worse(digits, rng)
     if rng.random() < parameters.noise:
         chosen, rejected = rejected, chosen
@@ -86,7 +87,7 @@ def _judgement(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict
 
 
 def _ranked(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict[str, Any]:
-    """The best of several answers, counted from 1, or the grade of one, 1 to 10."""
+    """One to MOST_RESPONSES answers, which is the best, from 1, and its grade, 1 to 10."""
     count = rng.randint(1, MOST_RESPONSES)
     answers = [_worse(digits, rng) for _ in range(count)]
     best = rng.randrange(count)

@@ -1,4 +1,4 @@
-"""Proofs in a tiny Horn logic: from facts and rules, derive the goal atom by atom.
+"""The task `proof`: derive a goal from facts and rules, in a small Horn logic.
 
     a, a>b, ab>c |- c        b c
 
@@ -21,7 +21,8 @@ Maker = Callable[["Theorem"], dict[str, Any]]
 
 
 class Theorem:
-    """Facts, rules (premises, conclusion), a goal and the shortest way to it."""
+    """A random theorem: facts, rules (premises, conclusion), a goal, and a proof of `steps`
+    atoms."""
 
     def __init__(self, index: int, steps: int) -> None:
         rng = random.Random(index)
@@ -75,7 +76,7 @@ def _stratum(make: Maker, steps: int) -> Stratum:
 
 
 def _shape(theorem: Theorem) -> str:
-    """The theorem's rules in a fixed order, as their order does not matter."""
+    """The key of a theorem, which does not depend on the order of its rules."""
     return f"{sorted(theorem.facts)} {sorted(theorem.rules)} {theorem.goal}"
 
 

@@ -1,14 +1,13 @@
-"""Jinja texts of a loop, and the chat templates of models: which part of Jinja they have, and how
-much each may do.
+"""Jinja for the texts of loops and the chat templates of models, with limits on time and memory.
 
-    source -> grammar (length, depth, kinds of nodes; every step gets a check) -> compiled code
-    compiled code -> filters, operators, methods, each from a list and measured -> text
+    source -> grammar: limits length, depth and node types; inserts checks -> compiled code
+    compiled code -> filters, operators and methods, each allowed and measured -> text
 
-`chat.py` renders the template of a model's folder as transformers does, under the same limits.
+`chat.py` renders chat templates as transformers does, with the same limits.
 
-Knows nothing of nodes, rows or roles. Invariants, for any source and any values of a row:
-- whatever repeats, calls, writes or compares looks at the clock first;
-- no single act handles more than its limit, so none is long after the clock was looked at;
-- all texts and lists that one rendering makes are counted in bytes, kept or not;
-- nothing is worked out while a source is read or compiled.
+Invariants, for any source and any values:
+- everything that repeats, calls, writes or compares checks the time first;
+- no single operation handles more than its limit, so none takes long after such a check;
+- the bytes of all texts and lists that a rendering creates are counted;
+- nothing is evaluated while a source is parsed or compiled.
 """

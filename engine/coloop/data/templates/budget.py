@@ -1,7 +1,7 @@
-"""What one rendering may use, and how large single values may be.
+"""Limits on the time and memory of a rendering, and on the size of values.
 
-A value is measured as it would be written: what stands in it twice counts twice, so a list of the
-same list, of the same list, cannot hide its size.
+A value is measured by its text: an object that it contains twice counts twice, so nested lists of
+one list cannot hide their size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from coloop.data.chats import written_value
 from coloop.data.templates.grammar import NodeView, ScoredView
 
 SECONDS: Final = 1.0
-"""CPU time limit of one text, so that a busy machine does not fail."""
+"""CPU time limit of one text; CPU time, because a busy machine must not make a text fail."""
 
 LARGEST_TEXT: Final = 1_000_000
 """Maximum characters of a text, including intermediate ones."""
@@ -89,20 +89,21 @@ class Budget:
             self._count_computing()
 
     def text(self, value: str) -> str:
-        """The text, counted; raises if it is too long."""
+        """Count a new text and return it; raises `LimitReached` if it is too long."""
         if len(value) > LARGEST_TEXT:
             raise too_long(len(value))
         self.take(value.__sizeof__())
         return value
 
     def made(self, value: Any) -> Any:
-        """The value, measured and counted as new; see `taken`."""
+        """Check the size of a new value, with everything in it, then as `taken`."""
         if isinstance(value, list | tuple | dict):
             extent(value)
         return self.taken(value)
 
     def taken(self, value: Any) -> Any:
-        """The value, counted as new; items of an iterator when they come."""
+        """Count a new value and return it: a text or container by its own size, an iterator as one
+        that checks each item."""
         if type(value) is str:
             return self.text(value)
         if isinstance(value, list | tuple | dict):
@@ -114,7 +115,7 @@ class Budget:
         return value
 
     def counted(self, values: Iterable[Any]) -> Iterator[Any]:
-        """The items, checking the time before each and their number."""
+        """The items; checks the time at each, and that there are at most LARGEST_LIST."""
         for index, value in enumerate(values):
             if index >= LARGEST_LIST:
                 raise too_many()
@@ -122,7 +123,7 @@ class Budget:
             yield value
 
     def listed(self, values: Any) -> Any:
-        """The value as something that can be iterated repeatedly."""
+        """An iterator as a list; other values unchanged."""
         return list(self.counted(values)) if isinstance(values, Iterator) else values
 
 
@@ -131,7 +132,7 @@ class BudgetContext(Context):
     parts: list[str]
     """Output so far at the top level."""
     spans: list[tuple[int, int]]
-    """Offsets of assistant texts that a chat template marks."""
+    """Offsets of the assistant's texts, as a chat template marks them."""
 
 
 def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> int:
@@ -182,8 +183,8 @@ def _held(value: Any) -> list[Any] | None:
 
 
 def written(value: Any) -> str:
-    """A value as text: None is empty, a chat is its messages, other containers are JSON.
-    Raises before a text that would be too long is built."""
+    """A value as text: None is empty, a chat as by `written_chat`, other containers are JSON.
+    Raises `LimitReached` before it builds a text that is too long."""
     if isinstance(value, dict | list | tuple):
         extent(value, LARGEST_TEXT)
         return written_value(value)
@@ -191,7 +192,7 @@ def written(value: Any) -> str:
 
 
 def written_inside(value: Any) -> Any:
-    """A value as a format writes it, lists and mappings inside included."""
+    """The arguments of a format (`%`), with lists and mappings among them as text."""
     match value:
         case dict():
             return {name: _as_text(item) for name, item in value.items()}
@@ -205,7 +206,7 @@ def _as_text(value: Any) -> Any:
 
 
 def spelled(value: Any) -> str:
-    """As `written`, but None is `None`, like in Jinja."""
+    """A value as text as plain Jinja writes it, so None is `None`; raises `LimitReached`."""
     if type(value) is str:
         return value
     if type(value) not in PLAIN:

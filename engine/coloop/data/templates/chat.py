@@ -1,10 +1,10 @@
-"""The chat template that a model's folder brings, rendered within the limits of all texts.
+"""Renders the chat templates of models, with the limits of all templates.
 
-It is Jinja as transformers renders it, byte for byte: blocks are trimmed, None is `None`, an absent
-value has no attributes, loops can be left, `tojson` escapes nothing, `generation` marks what the
-assistant writes. It is not trusted: it may come from anywhere, and reads the rows of a run.
+The result is that of transformers, byte for byte: blocks are trimmed, None is `None`, undefined
+values have no attributes, `break` and `continue` exist, `tojson` escapes nothing, `generation`
+marks the assistant's text. Templates come with model folders and are not trusted.
 
-Trap: what `strftime_now` says depends on the day, and so does a prompt that shows it.
+A prompt with `strftime_now` depends on the current date.
 """
 
 import json
@@ -35,7 +35,7 @@ GENERATION: Final = "generation_of"
 
 
 class Generation(Extension):
-    """`{% generation %}` around what the assistant writes."""
+    """The tag `{% generation %}` around the assistant's text."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -78,7 +78,7 @@ def render_chat(
 
 
 def chat_template_problem(source: str) -> str | None:
-    """Why a chat template is invalid; None if it is not."""
+    """Why a chat template cannot be compiled; None if it can."""
     try:
         _compiled(source)
     except RenderProblem as problem:

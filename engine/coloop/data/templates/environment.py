@@ -1,7 +1,7 @@
-"""The part of Jinja that texts have: globals, attributes, calls and operators, each measured.
+"""The Jinja environment of templates: the allowed globals, attributes, calls and operators.
 
-Strings have the methods of STRING_METHODS, other values those of METHODS; the globals are range,
-dict and namespace. An absent value is empty and false, at any depth.
+Values have the methods and attributes in METHODS; the globals are `range`, `dict` and `namespace`.
+An undefined value is empty and false, and so are its attributes.
 """
 
 from collections.abc import Mapping
@@ -64,39 +64,39 @@ METHODS: Final[dict[type, frozenset[str]]] = {
     ),
     Macro: frozenset({"arguments", "name"}),
 }
-"""Allowed attributes by type; other types: those that are plain themselves."""
+"""Allowed attributes by type; other types have those that are texts or numbers."""
 
 FROM_JINJA: Final = ("_loop_vars", "_block_vars")
-"""Arguments that Jinja adds to calls in loops for context functions; ours do not use them."""
+"""Arguments that Jinja adds to calls in loops; they are dropped."""
 
 Shown = str | int | float | bool | None
 
 
 class Absent(ChainableUndefined):
-    """A name without a value in this row."""
+    """A name that has no value in the row."""
 
 
 class Notes(Namespace):
-    """Jinja's namespace with an opaque repr, since it could contain itself."""
+    """Jinja's namespace with a fixed repr, because it may contain itself."""
 
     def __repr__(self) -> str:
         return "<namespace>"
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja environment with an allowlist and a budget for values and steps."""
+    """A Jinja environment in which everything is on an allowlist and counts against a budget."""
 
     context_class = BudgetContext
     written = staticmethod(written)
-    """How a value is written where a text shows it."""
+    """Converts an output value to text."""
     written_inside = staticmethod(written_inside)
-    """The same of the values of a format."""
+    """Converts the arguments of a format."""
     intercepted_binops = frozenset(["*", "**", "%", "+", "-"])
 
     def __init__(self, **options: Any) -> None:
         """
         Args:
-            options: of Jinja's environment, instead of those that texts of a loop have.
+            options: of Jinja's environment; replace the defaults for texts of a loop.
         """
         own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": shown}
         super().__init__(autoescape=False, **{**own, **options})
@@ -158,7 +158,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> None:
-        """`str.format` is no safe attribute here; its widths cannot be measured."""
+        """None: `str.format` is not allowed, because its widths cannot be measured."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if isinstance(obj, Namespace):
@@ -187,7 +187,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return context.budget.made(super().call(context, obj, *args, **kwargs))
 
     def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """For `map` alone, which takes the name from the text: our own are for `Guarded`."""
+        """Called by `map`, which takes a filter's name from the text; refuses those of
+        `Guarded`."""
         if name in grammar.OWN_FILTERS:
             raise TemplateRuntimeError(f"No filter named {name!r}.")
         return super().call_filter(name, *args, **kwargs)
@@ -243,8 +244,8 @@ def _bounded_range(*bounds: int) -> range:
 
 @pass_context
 def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any]:
-    """`dict`, looking at the clock at each entry: numbers can be chosen so that each costs a walk
-    over all others."""
+    """`dict`, with a time check at each entry: keys can be chosen so that all their hashes
+    collide."""
     if len(given) > 1:
         raise TypeError(f"dict takes at most one value, found {len(given)}")
     entries: dict[Any, Any] = {}
@@ -293,7 +294,7 @@ FAILURES: Final = (
 
 
 LONGEST_REASON: Final = 1000
-"""Most characters of a reason, which a template may have written."""
+"""Maximum characters of an error message, which a template may have written."""
 
 
 class RenderProblem(ValueError):
@@ -325,7 +326,8 @@ def parts_of(
     parts: list[str],
     spans: list[tuple[int, int]] | None = None,
 ) -> list[str]:
-    """Append the rendered parts to the given list, and chat template marks to `spans`."""
+    """Render into `parts`, and the offsets that a chat template marks into `spans`; raises
+    RenderProblem."""
     context = template.new_context(dict(values))
     assert isinstance(context, BudgetContext)
     context.budget, context.parts = Budget(), parts

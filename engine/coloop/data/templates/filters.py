@@ -1,7 +1,7 @@
-"""The filters and tests of texts: those of Jinja that are in the tables here, each measured.
+"""The filters and tests of templates: Jinja's, as far as they are listed here, each measured.
 
-Every one takes the context first, which also keeps Jinja from working it out while it compiles.
-Texts are plain: `escape`, `safe` and `tojson` give a text like any other.
+They take the context first, which also keeps Jinja from evaluating them when it compiles.
+Results are plain `str`, also those of `escape`, `safe` and `tojson`.
 """
 
 import re
@@ -31,7 +31,7 @@ from coloop.data.templates.budget import (
 Filter = Callable[..., Any]
 
 LONGEST_SLOW: Final = 100_000
-"""Maximum characters for filters with several passes."""
+"""Maximum characters of a text for the filters in SLOW."""
 
 LONGEST_ATTRIBUTE: Final = 200
 LARGEST_PRECISION: Final = 100
@@ -41,7 +41,7 @@ PASSING: Final = (
     *("abs", "attr", "count", "d", "default", "filesizeformat", "first", "float", "int", "last"),
     *("length", "round"),
 )
-"""Filters that return a part of the value, or a number."""
+"""Filters that create nothing large: they return a part of the value, or a number."""
 LISTING: Final = ("items", "list", "reverse")
 """Filters that return the same items."""
 WRITING: Final = (
@@ -52,7 +52,7 @@ WRITING: Final = (
 SLOW: Final = frozenset({"striptags", "title", "urlencode", "truncate"})
 COMPARING: Final = ("dictsort", "groupby", "max", "min", "sort", "unique")
 STEPPING: Final = ("map", "reject", "rejectattr", "select", "selectattr")
-"""Lazy filters."""
+"""Filters that return iterators."""
 
 PLAIN_TESTS: Final = (
     *("boolean", "callable", "defined", "false", "filter", "float", "integer", "iterable"),
@@ -63,7 +63,7 @@ COMPARING_TESTS: Final = (
     *("lessthan", "lower", "lt", "ne", "upper"),
 )
 NUMBER_TESTS: Final = ("divisibleby", "even", "odd")
-"""Tests that use `%`, which formats a text."""
+"""Tests that use `%`, which would format a text."""
 
 WORD: Final = re.compile(r"\w+")
 
@@ -87,7 +87,7 @@ def build_tests() -> dict[str, Filter]:
 
 
 def _given_first(plain: Any) -> Callable[[Any], Any] | None:
-    """The context argument that a Jinja filter takes before its value."""
+    """Returns from the context what a Jinja filter takes before its value; None if nothing."""
     match _PassArg.from_obj(plain):
         case _PassArg.context:
             return lambda context: context
@@ -211,7 +211,7 @@ def _stepping(name: str) -> Filter:
 
 @pass_context
 def shown(context: BudgetContext, value: Any) -> str:
-    """A value as its environment writes it."""
+    """A value as text, by the `written` of its environment."""
     own: Any = context.environment
     return context.budget.text(value if type(value) is str else own.written(value))
 
@@ -239,7 +239,7 @@ def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: An
 
 
 def _listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
-    """The items, or an attribute of each."""
+    """The items of a value, or one attribute of each."""
     _check_attribute((attribute,), {})
     items = context.budget.listed(values)
     if attribute is None:
@@ -278,7 +278,7 @@ def _number_test(name: str) -> Filter:
 
 @pass_context
 def compared(context: BudgetContext, value: Any) -> Any:
-    """The value, if its comparison is not too expensive."""
+    """The value unchanged; raises `LimitReached` if it is too large to be compared."""
     if type(value) is not str and type(value) not in PLAIN:
         extent(value, LARGEST_COMPARED, is_written=False)
     context.budget.look()
@@ -286,7 +286,7 @@ def compared(context: BudgetContext, value: Any) -> Any:
 
 
 def check_numbers(most: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Check numbers, and lengths of texts, that determine output size."""
+    """Raise `LimitReached` for a number above `most`, or a text longer than that."""
     for argument in (*args, *kwargs.values()):
         if (isinstance(argument, int) and abs(argument) > most) or (
             isinstance(argument, str) and len(argument) > most
@@ -303,7 +303,7 @@ def _check_base(value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 
 def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Check attribute names that are resolved for every item."""
+    """Raise `LimitReached` if an attribute name is too long."""
     for argument in (*args[:1], kwargs.get("attribute")):
         if isinstance(argument, str) and len(argument) > LONGEST_ATTRIBUTE:
             raise LimitReached(
@@ -315,7 +315,7 @@ def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
 # what would write or look through too much.
 
 LARGEST_SEARCH: Final = 100_000_000
-"""Maximum character comparisons of a search from the end, or a strip."""
+"""Maximum character comparisons of a search from the end or a strip."""
 
 LARGEST_OFFSET: Final = 10**18
 LONGEST_WIDTH: Final = 4
@@ -335,7 +335,7 @@ STRING_METHODS: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 PROBING_METHODS: Final = frozenset({"count", "endswith", "find", "index", "startswith"})
-"""Methods that accept a text of any length, since they write nothing."""
+"""Methods that accept texts of any length, because they create none."""
 FROM_THE_END: Final = frozenset({"rfind", "rindex", "rpartition", "rsplit"})
 STRIPS: Final = frozenset({"lstrip", "rstrip", "strip"})
 PADS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
@@ -379,7 +379,7 @@ def _bits(number: float) -> int:
 
 
 def measure_format(text: str, values: Any) -> None:
-    """Count the output of `text % values` in advance."""
+    """Raise `LimitReached` if `text % values` would be too long."""
     size, is_written_whole = len(text), not isinstance(values, Mapping)
     for conversion in CONVERSION.finditer(text):
         for digits in (conversion["width"], conversion["precision"] or ""):
@@ -415,7 +415,7 @@ def measure_method(name: str, owner: str, args: Sequence[Any], kwargs: Mapping[s
 
 
 def measure_search(text: str, wanted: str) -> None:
-    """Limit a search from the end, which takes quadratic time."""
+    """Raise `LimitReached` if a search from the end, in quadratic time, would take too long."""
     if len(text) * len(wanted) > LARGEST_SEARCH:
         raise LimitReached(
             f"a search for {len(wanted):,} characters in {len(text):,} is too long; "
@@ -439,7 +439,7 @@ def measure_indent(text: str, width: object) -> None:
 
 
 def joined(values: Iterable[Any], separator: str, write: Callable[[Any], str] = written) -> str:
-    """The values concatenated; stops as soon as they are too long."""
+    """The values joined to a text; raises `LimitReached` as soon as it is too long."""
     parts: list[str] = []
     size = -len(separator)
     for value in values:

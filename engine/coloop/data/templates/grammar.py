@@ -1,8 +1,8 @@
-"""What may stand in a text, and the checks that its code carries out as it goes.
+"""Limits the source of templates, and inserts checks that run while a template is rendered.
 
-    tree of Jinja -> is it small and of known nodes -> operands, lists, loops wrapped in checks
+    Jinja's tree -> few nodes, of known types? -> checks around operands, lists and loops
 
-A check is a filter under a name that no text can write.
+A check is a filter whose name cannot be written in a template.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ LONGEST_NUMBER: Final = 1024
 JOIN, LOOP, PASS, COMPARE, SHOWN = "~", "~loop", "~pass", "~compare", "~shown"
 MADE, TAKEN = "~made", "~taken"
 OWN_FILTERS: Final = frozenset({JOIN, LOOP, PASS, COMPARE, SHOWN, MADE, TAKEN})
-"""Filters that only `Guarded` inserts; they count the budget."""
+"""Filters that `Guarded` inserts; they check and count against the budget."""
 
 ORDERS: Final = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
 
@@ -48,7 +48,7 @@ KNOWN: Final[tuple[type[nodes.Node], ...]] = (
 """Allowed nodes; the last two only occur in chat templates."""
 TAGS: Final = (nodes.For, nodes.If, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.With)
 REPEATED: Final = (nodes.For, nodes.Macro, nodes.CallBlock)
-"""Nodes with a repeated body."""
+"""Nodes whose body may run repeatedly."""
 
 
 def check_source(source: str) -> None:
@@ -122,7 +122,7 @@ def _checked(node: nodes.Node, tags: int) -> nodes.Node:
 
 
 class Guarded(NodeTransformer):
-    """Inserts checks around everything that could be large or repeated."""
+    """Inserts checks around everything that may be large or run repeatedly."""
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
@@ -187,7 +187,7 @@ def _compared(side: nodes.Expr) -> nodes.Expr:
 
 
 def _repeated(node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
-    """Each pass checks the time and counts the plain text that it writes."""
+    """Insert a check at the start of a body, which counts the literal text in it."""
     size = sum(data.data.__sizeof__() for data in _plain_texts(node.body))
     check = _filter(nodes.Const(size, lineno=node.lineno), PASS)
     node.body.insert(0, nodes.ExprStmt(check, lineno=node.lineno))
@@ -195,7 +195,7 @@ def _repeated(node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
 
 
 def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
-    """Plain texts of a body, without those of nested repeated bodies."""
+    """Literal texts of a body, without those in nested REPEATED nodes."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -212,7 +212,8 @@ def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
 
 
 class NodeView:
-    """A node with columns but no score: an empty text, and true."""
+    """A node without a score; `{{ node.column }}` reads `known`. As text it is empty, and it is
+    true."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.known = columns
@@ -222,7 +223,7 @@ class NodeView:
 
 
 class ScoredView(float):
-    """The score of a node that may also have columns."""
+    """The score of a node, which may also have columns, in `known`."""
 
     known: Mapping[str, Any]
 
@@ -235,7 +236,8 @@ class ScoredView(float):
 def names_of(
     columns: Mapping[str, Any], scoped: Mapping[str, Any], scores: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All names of a row: bare columns, exact ones, and scores."""
+    """The names of a row in a template: its columns, and nodes with their scores and columns. None
+    is left out."""
     by_node: dict[str, dict[str, Any]] = {}
     for name, value in scoped.items():
         node, _, column = name.partition(".")
