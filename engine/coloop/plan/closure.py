@@ -31,8 +31,8 @@ GIVES: Final[Mapping[str, Mapping[str, str]]] = {
     kind: {port: verb for verb, stage in node.about.stages.items() for port in stage.gives}
     for kind, node in NODE_CLASSES.items()
 }
-"""By kind and output port, the verb of the stage that fills it; a tool's rows are filled by the
-stages in which it is called (`givers`)."""
+"""By kind and output port, the verb of the stage that fills it. Outputs of tools are filled by the
+stages that call them (`Givers`)."""
 
 WRITES: Final[Mapping[str, str]] = {
     kind: verb
@@ -40,13 +40,13 @@ WRITES: Final[Mapping[str, str]] = {
     for verb, stage in node.about.stages.items()
     if stage.calls
 }
-"""By kind, the verb of the stage in which it calls its handles."""
+"""By kind, the verb of the stage that calls its handles."""
 
 CREDITED: Final = frozenset({"rewards"})
-"""Teaching ports whose numbers pass through the node's credit stage before it learns."""
+"""Teaching ports whose scores are turned into advantages by a credit stage."""
 
 SERVING: Final = frozenset({"reference", "values", "prior"})
-"""Learn ports that teach nothing themselves and are read only where an algorithm asks for them."""
+"""Ports of learners that teach nothing themselves and are used only if an algorithm needs them."""
 
 USES_WEIGHTS: Final = frozenset({"generate", "score"})
 """Verbs that use a group's weights without changing them."""
@@ -54,7 +54,7 @@ USES_WEIGHTS: Final = frozenset({"generate", "score"})
 CONCAT_PORTS: Final = frozenset(
     (kind, port) for kind, node in NODE_CLASSES.items() for port in node.about.concat
 )
-"""Ports that take their edges one after another, whatever the node's join."""
+"""Ports whose tables are concatenated, whatever the node's `join`."""
 
 
 # The stages that fill the source of an edge, and the nodes that a stage calls.

@@ -75,7 +75,7 @@ def compile_plan(
 
 
 class Compiler:
-    """Stages of phases and probes over one spec; the driver asks it again where learners pause."""
+    """Stages of phases and probes for one spec; a run uses it again when learners pause."""
 
     def __init__(self, unrolled: Unrolled) -> None:
         self._spec, self._unrolled = unrolled.spec, unrolled
@@ -86,11 +86,8 @@ class Compiler:
         fills: Iterable[str],
         overrides: Mapping[str, Any],
     ) -> Step:
-        """A step with these live ports and buffers.
-
-        Raises:
-            PlanInconsistent: where no order fits.
-        """
+        """A step with these live ports and buffers. Raises `PlanInconsistent` if its stages cannot
+        be ordered."""
         step = self._unrolled.step(live, fills, overrides)
         self._check(step)
         return step

@@ -1,6 +1,7 @@
-"""Parts of a loop that can be drawn, validated and estimated but that no run can carry out, on any
-machine: they are refused by name rather than crashing. `run_check` refuses what a particular
-machine cannot do, `unused` settings that nothing reads."""
+"""Parts of a loop that can be edited, validated and estimated but that no run supports on any
+machine: they are refused by name instead of crashing. `run_check` refuses what a particular machine
+cannot do, `unused` settings without effect.
+"""
 
 from collections.abc import Iterator
 from functools import partial

@@ -55,7 +55,7 @@ class RunCheck:
 def check_run(
     spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> RunCheck:
-    """The plan of a valid loop, and what stands against a run; see `compile_plan`."""
+    """The plan of a valid loop, and the reasons against a run. Arguments as of `compile_plan`."""
     plan = compile_plan(spec, unrolled, root=root)
     return RunCheck(plan=plan, refusals=_one_per_cause(spec, check_runs(spec, plan)))
 

@@ -1,8 +1,8 @@
 """A run in progress: what `run_loop` calls, and the state that a resume restores.
 
 The session holds no weights and has no algorithm-specific code: it advances the timeline, runs
-steps through the scheduler, and writes checkpoints, triggers' actions and requests between two
-steps.
+steps through the scheduler, and between two steps carries out triggers and requests and writes
+checkpoints.
 """
 
 import copy

@@ -1,9 +1,8 @@
-"""Facts of a transformer and what follows from them exactly: parameters and key-value cache.
+"""Architectures of transformers, and what follows from them: parameters and key-value cache.
 
-Reads the Hugging Face config vocabulary and turns it into one value. Does not know where a config
-came from, nor anything of memory schemes or hardware. Invariant: for the model types named in
-`MODEL_TYPES` the count equals the number of elements of the model that transformers builds from the
-same config.
+Reads the fields of Hugging Face configs. Knows nothing of files, memory schemes or hardware.
+Invariant: for the model types in `MODEL_TYPES` the count equals the number of elements of the model
+that transformers builds from the same config.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,10 @@
-"""From a `model` section to the facts of its architecture.
+"""From a `model` section to its architecture.
 
-A name is looked for in this order: a local folder with a `config.json`, a hub id that a preset
-stands for, a preset's name. A node whose weights come from another node has that node's
-architecture. What cannot be known here (a folder of another machine, an earlier run) gives no
-architecture and a note that says so; nothing raises. Local folders are read only under the `root`
-that the caller gives; without one no file is opened. Of a run that is not looked for here, a preset
-loop of its name says what was trained.
+A name is looked up in this order: a local folder with a `config.json`, a hub id of a preset, a
+preset's name. A node whose weights come from another node has that node's architecture. If it is
+unknown here (a folder of another machine, an earlier run), there is no architecture and a note says
+why; nothing raises. Local folders are read only below a given `root`; without it no file is opened.
+For an earlier run that is not found here, a preset loop of its name gives the architecture.
 """
 
 import json

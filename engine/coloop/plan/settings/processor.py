@@ -1,12 +1,12 @@
-"""The processor on which open settings are decided: how many of its cores may be used, and whether
-it multiplies in bfloat16.
+"""The CPU on which open settings are decided: how many of its cores may be used, and whether it has
+native bfloat16 products.
 
     COLOOP_CORES         cores that a loop may use; else all that the process is bound to, within
                          the quota of its control group
-    ONEDNN_MAX_CPU_ISA   instructions that oneDNN may use, with which torch multiplies on a CPU
+    ONEDNN_MAX_CPU_ISA   instruction set that oneDNN, which torch uses on CPUs, may use
 
-What a machine does not say counts as not there. Nothing here is remembered but what the processor
-is, so a process that is bound to other cores sees them.
+What the system does not report counts as missing. Only properties of the CPU are cached, so a
+process that is bound to other cores sees them.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""The resolver: every setting that a loop leaves open gets a value and a reason, once.
+"""The resolver: gives every open setting of a loop a value and a reason, once.
 
     spec, stages of its phases ──> survey (weights, degrees, engines, types, threads)
-      ──> memory (what rests, what an update may take)
+      ──> memory (permanent parts, room for updates)
       ──> clock (seconds of a step), on a CPU once for each number of processes
       ──> settings of each group and engine, and the decisions in words
 
-The compiler writes the settings into the plan, the run builds its hosts with them, and the estimate
-prices them. Values that no memory limits are those that are fastest.
+The compiler writes the settings into the plan, a run starts its workers with them, and the estimate
+is computed with them. Values that no memory limits are the fastest ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

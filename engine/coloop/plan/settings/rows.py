@@ -1,7 +1,7 @@
 """How many rows a dataset gives in a step, and how long their texts are.
 
-Lengths of built-in tasks are known, those of rows that the loop or a file holds are measured, a
-file's on its first rows; elsewhere they are what the loop says, or assumed and noted. Knows one
+Lengths of built-in tasks are known; those of rows in the loop or in a file are measured, in a file
+on the first rows. Otherwise they are those that the loop states, or assumed, with a note. Knows one
 dataset at a time.
 """
 

@@ -1,4 +1,4 @@
-"""The settings with which weights learn and write, no value of them left open."""
+"""The settings of updates and rollout engines, with a value for every open one."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,11 +1,10 @@
-"""One loop seen with an estimator's eyes: machine, weights, engines and the values left open.
+"""The inputs of estimates for one loop: machine, weights, engines, rows, and decided open settings.
 
     outline ──> learners (backends, states) ──> types, bases ──> updates, weights
       ──> counts (rows and lengths) ──> engines
 
-Everything that the memory and the time of a stage are computed from is gathered here once. Values
-that the loop leaves to the compiler are decided on the way, each with its reason, except those that
-want the whole picture (`decide`).
+Everything that memory and time of a stage depend on is computed here once. Open settings are
+decided along the way, each with its reason; those that depend on memory are added with `decide`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -91,9 +91,9 @@ FRAGMENTATION = 0.10
 CPU_PROCESS_BYTES = 0.4 * GIB
 """A worker process with torch and transformers, measured; on a CPU, in place of a GPU's context."""
 HEAP_SHARE, HEAP_SHARE_OF_ADAPTERS = 0.17, 0.75
-"""Of the activations that a process on a CPU keeps, what its heap holds on top: intermediates leave
-holes between them, and with an adapter there is one more at every matrix. Measured on a Llama of
-135M parameters, 2,048 to 4,096 tokens in float32, in kB a token and layer: 50 counted, 53 to 61
+"""Heap overhead of a CPU process, as a share of the activations that it keeps: intermediates leave
+holes between them, with adapters one more at every matrix. Measured on a Llama with 135M
+parameters, 2,048 to 4,096 tokens in float32, in kB per token and layer: 50 counted, 53 to 61
 resident; with LoRA at every matrix 86 to 90."""
 
 

@@ -1,1 +1,1 @@
-"""Whether a run learns: health checks over metrics, and what they say."""
+"""Health checks on the metrics of a run, and their findings."""

@@ -40,12 +40,12 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
 
 
 CREDIT = "credit:"
-"""Before the name of a node: its credit, which remembers apart from what the node writes with, as
-both may be at work at once."""
+"""Prefix of a node's name for its credit role, whose state is separate, since both may run at
+once."""
 
 
 def build_roles(context: Context) -> dict[str, Role]:
-    """A role for every node, and one for the credit of each that may learn from rewards."""
+    """A role for every node, and a credit role for each that may learn from rewards."""
     nodes = context.spec.nodes
     roles = {name: ROLES[node.kind](name, context) for name, node in nodes.items()}
     credited = [name for name, node in nodes.items() if hasattr(node, "credit")]

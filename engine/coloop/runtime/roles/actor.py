@@ -11,7 +11,7 @@ from coloop.runtime.roles.rows.texts import FittingRole, prompt_of
 from coloop.spec.nodes import ActorNode
 
 ROUNDING = 1e-9
-"""So that 0.29 of 100 prompts are 29."""
+"""Against rounding errors: a share of 0.29 of 100 prompts is 29."""
 
 
 class ActorRole(FittingRole[ActorNode]):
@@ -24,7 +24,7 @@ class ActorRole(FittingRole[ActorNode]):
         return self.writer.run(self._row_prompts(concat_rows(call.tables("prompts")), call), call)
 
     def begin(self, call: Call) -> list[Texts]:
-        """Write for the first prompts; `run` writes for the others."""
+        """Generate for the first prompts; `run` generates for the others."""
         rows = concat_rows(call.tables("prompts"))
         first = rows[: math.floor(call.share * len(rows) + ROUNDING)]
         return self.writer.write(self._row_prompts(first, call), call)

@@ -38,7 +38,7 @@ class PairsRole(NodeRole[PairsNode]):
         return [self._pair(names, *sides[index]) for index in kept], {"equal_texts": equal}
 
     def _matched(self, call: Call) -> list[tuple[Row, Row]]:
-        """What stands against each other; rows of different rounds do not meet."""
+        """(chosen, rejected) rows that belong together; rows of different rounds do not."""
         context = call.context
         edges = [context.spec.graph.edges_into(self._node, side) for side in SIDES]
         levels = [frozenset().union(*map(context.lineage.edge_levels, own)) for own in edges]

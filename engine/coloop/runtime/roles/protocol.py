@@ -154,11 +154,8 @@ class Role:
         raise AssertionError(call.verb)
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
-        """An entry of a phase begins.
-
-        Args:
-            updates: by learner, how many it will bring; missing where that is not known.
-        """
+        """Called when a round of a phase begins. `updates`: number of updates in it by learner, if
+        known."""
 
     def can_begin(self, context: Context) -> bool:
         """Whether processing some groups of rows before the others are generated saves time."""

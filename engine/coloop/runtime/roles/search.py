@@ -29,7 +29,7 @@ METHODS: Final[dict[str, Method]] = {
 }
 """By name, as in `method`."""
 MOST_CHILDREN = 2**20
-"""Of a row in one turn; the places of the next turn come behind them."""
+"""Most children of a row in one turn; the indices of the next turn begin after them."""
 
 
 class SearchRole(NodeRole[SearchNode]):

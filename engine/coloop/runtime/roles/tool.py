@@ -67,8 +67,8 @@ class ToolRole(NodeRole[ToolNode]):
         return EnvironmentTool(environment)
 
     def take_printed(self) -> str:
-        """What an environment of the user printed since this was last asked; what a policy's code
-        prints is its answer."""
+        """What a user's environment has printed since the last call. What a tool's code prints is
+        its answer."""
         return self.tool.take_printed() if isinstance(self.tool, EnvironmentTool) else ""
 
     def close(self) -> None:

@@ -274,11 +274,7 @@ class Conversations:
         row_prompts: "Sequence[RowPrompt]",
         numbers: Sequence[int],
     ) -> None:
-        """
-        Args:
-            row_prompts: what texts are drawn to.
-            numbers: of each, the number of its first text among those to the row.
-        """
+        """`numbers`: for each prompt, the number of its first text among those of the row."""
         self.node = node
         self.call = call
         self.row_prompts = row_prompts

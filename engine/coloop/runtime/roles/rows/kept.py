@@ -13,22 +13,22 @@ from coloop.data.tables.rowfile import ROW_KINDS, Kinds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of a buffer."""
+    """A row in a buffer."""
 
     serial: int
-    """Counts the rows that were ever written."""
+    """Number among all rows ever stored."""
     port: str
     iteration: int
     row: Row
     score: Score = None
     scorer: str | None = None
     score_range: tuple[float, float] | None = None
-    """Least and greatest score, where the scorer names them."""
+    """Least and greatest score, if the scorer states them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Rows in their order, by a number that no other row of the role ever has."""
+    """Rows in order, by a number that is unique for the role."""
 
     rows: Mapping[int, Any]
 
@@ -41,4 +41,4 @@ KINDS: Kinds = {
     "Choice": Choice,
     **ROW_KINDS,
 }
-"""What is kept may be made of these."""
+"""Types that kept rows may consist of, by name in the files."""

@@ -17,7 +17,7 @@ from coloop.spec.nodes import ToolNode
 from coloop.spec.reward import PythonSource, RemoteSource
 
 TOKEN_IDS = "completion_ids"
-"""The parameter of a reward by which it gets the token ids of each completion, as TRL names it."""
+"""Parameter of a reward function for the token ids of each completion, as in TRL."""
 
 
 def ask_code(
@@ -28,11 +28,7 @@ def ask_code(
     call: Call,
     on_error: OnError,
 ) -> ScoredRows[Scored]:
-    """One call of the user's code about these rows.
-
-    Args:
-        plain: the rows' columns, and the scores that came in.
-    """
+    """Call the user's code for these rows. `plain`: their columns and incoming scores."""
     which = [rows[0].id] if call.context.spec.schedule.stream else []
     seed = derive_seed(call.context.seed, node, call.salt, call.step, *which)
     try:
@@ -51,7 +47,7 @@ def ask_code(
 
 
 def sandbox_of(node: str, source: PythonSource, context: Context) -> Sandbox:
-    """The process in which the code of a reward runs."""
+    """The sandbox for the code of a reward."""
     read = code_of(node, source, "source.file", context)
     return Sandbox(
         read.source,
@@ -78,11 +74,8 @@ def service_of(node: str, source: RemoteSource, context: Context) -> RemoteRewar
 
 
 def code_of(node: str, section: PythonSource | ToolNode, field: str, context: Context) -> CodeFile:
-    """The Python of a node: as its section has it, or in the file that a field names.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """The Python of a node, from its section or its file. Raises `DataError` if the file cannot be
+    read."""
     if section.code is not None:
         return CodeFile(section.code, {})
     assert section.file is not None

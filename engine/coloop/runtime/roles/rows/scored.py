@@ -21,10 +21,11 @@ def scored_outcome(
     metrics: Mapping[str, float] | None = None,
     alerts: Sequence[tuple[str, str]] = (),
 ) -> Outcome:
-    """
+    """The outcome of a scorer. Raises `DataError` for scores that are not finite.
+
     Args:
-        step_scores: numbers at positions, of who gives them as well.
-        score_range: least and greatest score, by which that of a pair is turned over.
+        step_scores: by position, if the scorer has them.
+        score_range: least and greatest score, by which the score of a pair is mirrored.
     """
     for given in (scores, step_scores or ()):
         for row, score in zip(rows, given, strict=False):

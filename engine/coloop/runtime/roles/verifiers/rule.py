@@ -107,7 +107,7 @@ class FormalVerifier(NodeRole[VerifierNode]):
 # answer has no vote and gets 0; a group without any is an alert.
 
 UNREADABLE = "verifier.no_answers"
-"""Alert: groups in which nobody says anything that can be counted."""
+"""Alert: groups in which no row has an answer."""
 
 
 class VoteVerifier(NodeRole[VerifierNode]):
@@ -149,7 +149,7 @@ class VoteVerifier(NodeRole[VerifierNode]):
         return (answer or "").strip() or None
 
     def _weight(self, row: Row, incoming: Incoming) -> float:
-        """The sum of the scores that came in; 1 without any. A greedy extra counts in no group."""
+        """The sum of the incoming scores; 1 without score inputs, 0 for a greedy row."""
         if row.is_greedy:
             return 0.0
         numbers = [score for score in incoming.values() if isinstance(score, float | int)]
