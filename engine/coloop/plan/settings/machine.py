@@ -42,7 +42,7 @@ class PoolShare:
     workers: int
     """Processes of the pool; one per GPU."""
     share: float
-    """Its share of the machine's memory, without a GPU."""
+    """On a CPU, its share of the machine's memory."""
     threads: int
     """Per process."""
 
@@ -56,7 +56,7 @@ class Machine:
     preset: HardwarePreset
     pools: dict[str, PoolShare]
     budget: float
-    """Share of the memory that a process can use which a plan may fill."""
+    """Share of the usable memory that a plan may fill."""
     processor: Processor
     """CPU of the machine on which settings are decided."""
 
@@ -76,7 +76,7 @@ class Machine:
         return CPU_TOKENS_AT_ONCE if self.is_cpu else TOKENS_AT_ONCE
 
     def pool(self, name: str | None) -> PoolShare:
-        """The pool of this name; the first one if there is none."""
+        """The pool of this name; the first one if the name is None or unknown."""
         if name is not None and name in self.pools:
             return self.pools[name]
         return next(iter(self.pools.values()))
@@ -86,11 +86,11 @@ class Machine:
         return self._place_bytes(pool, self.preset.capacity_bytes)
 
     def visible_bytes(self, pool: PoolShare) -> int:
-        """The part of it that a process can use."""
+        """The part of `capacity_bytes` that a process can use."""
         return self._place_bytes(pool, self.preset.usable_bytes)
 
     def usable_bytes(self, pool: PoolShare) -> int:
-        """The part of it that the budget allows."""
+        """The part of `visible_bytes` that the budget allows."""
         return int(self.budget * self.visible_bytes(pool))
 
     def _place_bytes(self, pool: PoolShare, total: int) -> int:
@@ -141,7 +141,7 @@ class Outline:
         self.decisions: dict[str, Decision] = {}
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
-        """Weights group of each node."""
+        """By node, its weights group."""
         self.groups: dict[str, WeightsGroup] = weights_groups(spec)
         self.machine = self._lay_out(workers)
 

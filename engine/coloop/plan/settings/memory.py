@@ -51,7 +51,7 @@ MIB = 2**20
 LEAST_CACHE_BYTES = 64 * 2**20
 """Smallest CPU cache worth freeing: smaller blocks are not returned to the system at once."""
 LEAST_WEIGHTS_SHARE = 0.05
-"""Share of a GPU from which moving the torch engine's weights is worthwhile."""
+"""Moving the torch engine's weights is worthwhile if they take at least this share of a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Memory:
     # What rests
 
     def _process(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
-        """The process itself, counted for the first node of the pool."""
+        """Memory of the process itself, counted for the first weights group of the pool."""
         owners = [w.name for w in self._weights(pool)] or [
             e.writers[0] for e in self._engines(pool)
         ]
@@ -237,8 +237,8 @@ class Memory:
     def _awake(
         self, engine: Engine, written: tuple[str, ...], stages: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Stages in which an engine has its weights, including syncs. The cache returns only after
-        these, once the buckets of the sync are freed."""
+        """Stages in which an engine has its weights: generation, and syncs, in which it has no
+        cache yet."""
         sync = f"{engine.weights.name}.sync"
         return (*written, sync) if sync in stages else written
 

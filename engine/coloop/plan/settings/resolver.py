@@ -111,8 +111,8 @@ START_SECONDS = 6.0
 it. Measured with two processes on two busy cores: 5.4 to 6.1 s of CPU time for loading, and 0.2
 s for each forked copy."""
 WORTH = 0.75
-"""Largest share of the time of fewer processes at which more are used. A prediction is not a
-measurement, and twice the memory must gain more than a tenth. On two cores, texts of 128 tokens
+"""More processes are used if they take at most this share of the time of fewer: a prediction is not
+a measurement, and twice the memory must gain more than a tenth. On two cores, texts of 128 tokens
 give 0.6; texts of 4 tokens and up to 20M parameters 0.85 and more."""
 PATH = "hardware.pools"
 
@@ -167,8 +167,8 @@ class Trial:
 def settle(
     spec: LoopSpec, conditions: Conditions, survey_of: Callable[[int], Survey]
 ) -> tuple[Trial, Decision | None]:
-    """The number of processes of a loop without pools, and why. `survey_of`: the loop on so many
-    processes."""
+    """The number of processes of a loop without pools, and why. `survey_of`: returns the survey of
+    the loop on a number of processes."""
     alone = Trial(survey_of(1))
     if not alone.survey.machine.is_cpu or spec.hardware.pools:
         return alone, None

@@ -197,8 +197,8 @@ class Updates:
 # has native instructions and products dominate.
 
 LEAST_PARAMETERS = 200_000
-"""Parameters from which bfloat16 always helps: with 0.2M an update and its generation take 0.68 to
-0.86 of the CPU time of float32, with 0.1M 0.75 to 1.04 (tests/bench)."""
+"""Active parameters from which bfloat16 always helps: with 0.2M an update and its generation take
+0.68 to 0.86 of the CPU time of float32, with 0.1M 0.75 to 1.04 (tests/bench)."""
 
 
 def _usual_dtypes(outline: Outline) -> dict[str, Usual]:
