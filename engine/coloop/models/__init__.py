@@ -1,6 +1,6 @@
-"""Language models and their tokenizers: made from scratch, loaded from folders, saved again.
+"""Language models and tokenizers: built from scratch, loaded from folders or the hub, saved.
 
-Knows the `model` section of the spec; nothing of learning, generation or rows.
+Knows the `model` section of the spec, but nothing about training, generation or rows.
 """
 
 from coloop.models.build import LoadedModel, build_model

@@ -1,5 +1,5 @@
-"""From the `model` section of a node to a model with its tokenizer; not of `copy`, `shared`,
-`snapshot` and `run`, which another node or run has."""
+"""Builds the model and tokenizer of a `model` section of type `scratch` or `pretrained`; the other
+types refer to another node or run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LoadedModel:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     to_come: WeightsToCome | None = None
-    """Weights that are on `meta` and still to be read; None: there are none."""
+    """Reads the weights, which are still on `meta`; None if the model has its weights."""
 
 
 def build_model(
@@ -53,11 +53,10 @@ def build_model(
     """The model of a section, on a device.
 
     Args:
-        seed: decides random weights.
-        root: where paths begin.
-        dtype: of the weights where the section names none; None: by the device.
-        may_wait: weights may be left `to_come` where a folder has them; random ones are always
-            drawn for a whole model.
+        seed: of random weights.
+        root: the folder from which relative paths are read.
+        dtype: of the weights if the section names none; None: by the device, see `dtype_of`.
+        may_wait: pretrained weights may be left on `meta`, with `to_come` to read them later.
     """
     device = torch.device(device)
     held = dtype_of(getattr(section, "dtype", None) or dtype, device)
@@ -89,7 +88,7 @@ def build_model(
 
 
 def build_outline(section: Model, *, root: Path) -> LoadedModel:
-    """The tokenizer and the sizes of a section's model, without weights, which may be missing."""
+    """A section's model on `meta`, with its tokenizer; its files need not contain weights."""
     match section:
         case ScratchModel():
             config, tokenizer = _from_scratch(section)
@@ -124,7 +123,7 @@ def copy_model(source: LoadedModel) -> LoadedModel:
 
 
 def positions_of(model: PreTrainedModel) -> int | None:
-    """Most tokens that the model reads; None: no limit is known."""
+    """Maximum length of a sequence in tokens; None if the config has none."""
     config = model.config.get_text_config(decoder=True)
     for name in ("max_position_embeddings", "n_positions"):
         limit = getattr(config, name, None)
@@ -138,7 +137,7 @@ def vocabulary_of(model: PreTrainedModel) -> int:
 
 
 def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
-    """The type asked for; else float32 on a CPU and bfloat16 on a GPU."""
+    """The requested type; None: float32 on a CPU, else bfloat16."""
     if dtype is not None:
         return DTYPES[dtype]
     return torch.float32 if device.type == "cpu" else torch.bfloat16
@@ -151,7 +150,7 @@ def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
 def build_config(
     facts: Mapping[str, Any], tokenizer: PreTrainedTokenizerFast, initial_range: float | None = None
 ) -> PretrainedConfig:
-    """The Hugging Face config of architecture facts, with the marks of the tokenizer."""
+    """The Hugging Face config of an architecture, with the special tokens of the tokenizer."""
     own = {name: value for name, value in facts.items() if name != "model_type"}
     own.setdefault("vocab_size", len(tokenizer))
     if own["vocab_size"] < len(tokenizer):
@@ -177,7 +176,8 @@ def build_config(
 def build_scratch(
     config: PretrainedConfig, *, seed: int, dtype: torch.dtype = torch.float32
 ) -> PreTrainedModel:
-    """A model with random weights; drawn in float32, so that every dtype starts from the same."""
+    """A model with random weights; drawn in float32, so that every dtype starts from equal
+    values."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)

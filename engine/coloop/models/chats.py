@@ -1,11 +1,12 @@
-"""Chats as token ids: what a policy continues, and which tokens it imitates.
-    system user assistant user assistant      prompt: what was said before
-    -----prompt------|---------target---      target: its assistant messages are imitated
+"""Chats as text and token ids: prompts to continue, and which tokens of a chat are trained on.
+
+    system user assistant user assistant
+    -----prompt------|---------target---      assistant messages of the target are trained on
                  0000 1111111 0000 111111      mask
-A template with `generation` marks says which characters these are; of another one it is found out
-by rendering the chat up to and behind each answer, which earlier messages must survive. A
-template gets what transformers gives it, without null keys (Arrow has those of all tools'
-schemas).
+
+If the chat template has `generation` marks, they say where the assistant's text is. Otherwise the
+chat is rendered up to and after each answer; the template must then render earlier messages
+unchanged. A template gets the same values as from transformers, but no keys that are null.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from coloop.errors import RequestRefused
 
 Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]] | None
-"""What the assistant may call, as JSON schemas of functions; as templates take them."""
+"""The tools that the assistant may call, as JSON schemas of functions."""
 Span = tuple[int, int]  # characters from, and up to
 CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
-"""Stands behind a content that the assistant goes on with, to find its end; as in transformers."""
+"""Appended to the last content, to find its end in the rendered text; as in transformers."""
 PROBE: Final = "\ue000"  # a content with which no generation prompt goes on
 
 
 TEMPLATE_KWARGS: Final = "chat_template_kwargs"
-"""Where a tokenizer keeps further values for its template; it is saved with it."""
+"""Key in a tokenizer's `init_kwargs` for further values of its template; saved with it."""
 
 
 def set_template(
@@ -48,7 +49,8 @@ def set_template(
 def rendered_prompt(
     tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools = None
 ) -> str:
-    """A chat as text up to where the assistant writes, or continues its last message."""
+    """A chat as text, ending where the assistant's message begins; if the last message is the
+    assistant's, ending after its content. Raises `RequestRefused`."""
     last = messages[-1] if messages else {}
     content, is_call = last.get("content"), bool(last.get("tool_calls"))
     if last.get("role") == "assistant" and isinstance(content, str) and content and not is_call:
@@ -57,7 +59,7 @@ def rendered_prompt(
 
 
 def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools) -> str:
-    """A chat up to its last content, as transformers' `continue_final_message` cuts it."""
+    """A chat up to the end of its last content, as transformers' `continue_final_message`."""
     content = messages[-1]["content"]
     marked = [*messages[:-1], {**messages[-1], "content": content + CONTINUED}]
     text = _rendered(tokenizer, marked, tools, is_open=False)[0]
@@ -74,9 +76,8 @@ def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: To
 def imitated_chat(
     tokenizer: PreTrainedTokenizerFast, before: Messages, after: Messages, tools: Tools = None
 ) -> tuple[str, list[Span]]:
-    """A conversation as text, and where the assistant's messages of `after` stand in it. `before`:
-    read, not imitated. Raises `RequestRefused` where there is nothing to imitate or its place is
-    unclear."""
+    """A chat as text, and the spans of the assistant's messages of `after` in it; those of `before`
+    are not trained on. Raises `RequestRefused` if there are none or their spans are unclear."""
     whole = [*before, *after]
     answers = [
         index
@@ -97,10 +98,10 @@ def imitated_chat(
 def encode_imitated(
     tokenizer: PreTrainedTokenizerFast, text: str, spans: Sequence[Span]
 ) -> tuple[list[int], list[bool]]:
-    """Token ids of a chat, and which have a character of a span.
+    """Token ids of a text, and a mask of the tokens that overlap a span.
 
-    As transformers' `return_assistant_tokens_mask`, which marks only the first of a last
-    character's tokens.
+    As transformers' `return_assistant_tokens_mask`, except that this marks only the first token of
+    a span's last character.
     """
     made = tokenizer(text, add_special_tokens=False)
     encoding, ids = made.encodings[0], list(made["input_ids"])
@@ -117,7 +118,7 @@ def encode_imitated(
 def _answer_in(
     tokenizer: PreTrainedTokenizerFast, text: str, whole: Messages, index: int, tools: Tools
 ) -> Span:
-    """Where the message at a place stands in the text of a chat, its end mark included."""
+    """The span of a message in the text of a chat, including its end mark."""
     opened = _rendered(tokenizer, whole[:index], tools, is_open=True)[0]
     closed = _rendered(tokenizer, whole[: index + 1], tools, is_open=False)[0]
     if not text.startswith(closed):
@@ -135,7 +136,7 @@ def _answer_in(
 def _written_start(
     tokenizer: PreTrainedTokenizerFast, opened: str, closed: str, before: Messages, tools: Tools
 ) -> int:
-    """Where an answer begins: behind what the generation prompt and any answer share."""
+    """Start of an answer: after the common prefix of the generation prompt and any answer."""
     probe = [*before, {"role": "assistant", "content": PROBE}]
     start = _common(opened, _rendered(tokenizer, probe, tools, is_open=False)[0])
     asked = _rendered(tokenizer, before, tools, is_open=False)[0] if before else ""
@@ -189,10 +190,10 @@ def _rendered(
 
 
 def check_known(tokenizer: PreTrainedTokenizerFast, text: str, encoding: Encoding) -> None:
-    """Raises `RequestRefused` for a character without a token.
+    """Raise `RequestRefused` for a character without a token.
 
-    The unknown token may be a mark as well, such as `<|endoftext|>`: written in the text or put
-    around it, it is known.
+    The unknown token may also be a special token, such as `<|endoftext|>`; where the text contains
+    that, or the tokenizer adds it, it does not count.
     """
     unknown = tokenizer.unk_token_id
     if unknown is None or unknown not in encoding.ids:

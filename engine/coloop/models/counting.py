@@ -1,8 +1,8 @@
-"""Counts a model by building it without memory: a Hugging Face config as JSON on standard input,
-its size and work as one line of JSON on output.
+"""Counts the parameters of a model: reads a Hugging Face config as JSON from standard input, builds
+it on `meta`, and writes its sizes as one line of JSON.
 
-A program of its own, because building one loads torch and transformers. Downloads nothing and runs
-no Python of a model's folder.
+Runs as a program of its own, because it loads torch and transformers. It downloads nothing and runs
+no code of a model folder.
 """
 
 import json
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 FUSED = ("query_key_value", "qkv_proj", "c_attn", "Wqkv", "qkv")
-"""Matrices that make queries, keys and values together."""
+"""Names of matrices that compute queries, keys and values together."""
 
 
 def count(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters and shape of the model of a config; of a composite one, of its text model."""
+    """Parameter counts and sizes of the model of a config; of a composite one, its text model."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -74,7 +74,7 @@ def _layers(model: Any, number: int) -> list[Any]:
 
 
 def _attention(layer: Any) -> Any | None:
-    """What keeps keys and values in a layer; None where it keeps a state instead."""
+    """The attention module of a layer; None if it has none, such as in a state-space model."""
     for name, module in layer.named_modules():
         if name and "attention" in type(module).__name__.lower() and _has_keys(module):
             return module

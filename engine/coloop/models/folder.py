@@ -1,5 +1,5 @@
-"""Model folders in Hugging Face format: written aside, read back, compared and only then renamed
-into their place; read tensor by tensor."""
+"""Reads and writes model folders in Hugging Face format, also of adapters. A folder is written
+under another name, read back and compared, and then renamed; weights are read one by one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ INDEX = "model.safetensors.index.json"
 
 
 def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Write a model for transformers (`AutoModelForCausalLM` or, with a score head,
-    `AutoModelForSequenceClassification`) with its tokenizer; replaces the folder."""
+    """Write a model and its tokenizer for transformers: `AutoModelForCausalLM`, or with a score
+    head only, `AutoModelForSequenceClassification`. Replaces the folder."""
     with written_aside(folder) as aside:
         with without_bars():
             model.save_pretrained(aside)
@@ -46,8 +46,8 @@ def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
 
 @contextmanager
 def written_aside(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which takes another's place once it is whole. Raises `StorageFull`,
-    `CheckpointError`: what stood there before stays."""
+    """A temporary folder that replaces `folder` at the end of the block. Raises `StorageFull` or
+    `CheckpointError`, and then leaves `folder` as it was."""
     aside = _beside(folder, "writing")
     try:
         aside.mkdir(parents=True)
@@ -66,13 +66,13 @@ def written_aside(folder: Path) -> Iterator[Path]:
 def link_tree(
     source: Path, folder: Path, *, without: Sequence[str] = (), copies: bool = False
 ) -> None:
-    """The files below a folder below another one: as hard links where possible, else copied.
+    """Put the files below `source` into `folder`: as hard links if possible, else copied.
 
     Args:
-        without: patterns of names that stay where they are.
-        copies: files of their own, which somebody may change.
+        without: patterns of names to leave out.
+        copies: always copy, so that the files may be changed.
 
-    Raises `CheckpointError` where a symbolic link leads to a folder.
+    Raises `CheckpointError` for a symbolic link to a folder.
     """
     stays = shutil.ignore_patterns(*without)
 
@@ -95,8 +95,9 @@ def _link(source: str, target: str) -> None:
 
 
 def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[tuple[str, Tensor]]:
-    """Each weight of a model folder by its model's name, one at a time; others by the file's name.
-    `like`: a model of the folder's kind, weights or not; None: made of its config."""
+    """Each weight of a model folder, one at a time, with its name in the model, or in the file if
+    the config cannot be read. `like`: a model of this architecture, possibly on `meta`; None: it is
+    built from the config."""
     with _opened(folder) as places:
         model = like if like is not None else _outline_of(folder)
         if model is None:
@@ -108,7 +109,7 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
 
 
 def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
-    """The shape of each weight that a folder has for a model, by headers alone."""
+    """By name, the shapes of the model's weights in a folder; reads only headers."""
     return {name: weight.shape for name, weight in read_for(folder, read, is_outline=True)}
 
 
@@ -119,13 +120,12 @@ def read_for(
     *,
     is_outline: bool = False,
 ) -> Iterator[tuple[str, Tensor]]:
-    """Each weight that a folder has for a model, one at a time: a view of its file, unless
-    converted.
+    """Each weight of a model in a folder, one at a time: a view of its file, unless converted.
 
     Args:
-        read: from the names of the folder's files.
-        only: names of those that are read; of such as are converted together the first has it.
-        is_outline: weights have their shapes alone, which headers say.
+        read: the conversion from the names in files to those of the model.
+        only: names of weights to read; of those that are converted together, the first.
+        is_outline: weights are on `meta`; only headers are read.
     """
     with _opened(folder) as places:
         known = (part for part in read.parts(places) if read.knows(part.target))
@@ -182,7 +182,8 @@ def load_weights(folder: Path, like: PreTrainedModel | None = None) -> dict[str,
 
 
 def replace_folder(aside: Path, folder: Path) -> None:
-    """Put a finished folder in the place of another, which is gone only then."""
+    """Rename `aside` to `folder`, and then delete the earlier folder; if that fails, it is
+    restored."""
     before = _beside(folder, "before")
     if folder.exists():
         folder.rename(before)
@@ -196,7 +197,7 @@ def replace_folder(aside: Path, folder: Path) -> None:
 
 
 def _beside(folder: Path, purpose: str) -> Path:
-    """A hidden name in the same file system, so that renaming is one act."""
+    """A hidden name in the same file system, so that renaming is atomic."""
     return folder.parent / f".{folder.name}.{purpose}-{os.getpid()}"
 
 
@@ -213,7 +214,7 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _check_readable(folder: Path, model: PreTrainedModel) -> None:
-    """Reads the folder back: config, tokenizer, and every weight bit for bit."""
+    """Read the folder back and compare every weight; raises CheckpointError for a difference."""
     try:
         AutoConfig.from_pretrained(folder)
         AutoTokenizer.from_pretrained(folder)
@@ -260,8 +261,8 @@ def save_adapter(
 
     Args:
         weights: of the adapter, by peft's names inside the model.
-        outline: a model of the shape that base and adapter make.
-        base: the model without the adapter, or a folder that has it already.
+        outline: the merged model, possibly on `meta`.
+        base: the model without the adapter, or a folder of it.
     """
     with written_aside(folder) as aside:
         tensors = {_out(name): one.detach().to("cpu").contiguous() for name, one in weights.items()}
@@ -289,18 +290,19 @@ def read_adapter(folder: Path) -> dict[str, Tensor]:
 
 
 def dtype_in(folder: Path) -> torch.dtype:
-    """Type of the frozen matrices, which is that of the merged ones."""
+    """The widest type of the base's matrices, which merged ones have too."""
     held = {weight.dtype for _, weight in read_weights(folder / BASE_FOLDER) if weight.dim() > 1}
     return max(held, key=lambda one: one.itemsize)
 
 
 def weights_in(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    """Each weight of a model's folder, be it an adapter's, one at a time in memory."""
+    """Each weight of a model folder, one at a time; those of an adapter are merged with its
+    base."""
     return merged_weights(folder) if is_adapter(folder) else read_weights(folder)
 
 
 def merged_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    """Each weight of the model that base and adapter make, one at a time in memory."""
+    """Each weight of an adapter folder, merged with the base, one at a time."""
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     scale = config["lora_alpha"] / config["r"]
     own = read_adapter(folder)
@@ -356,23 +358,23 @@ ADAPTER = "default"  # name of the one adapter of a model, as peft calls it
 
 
 def is_own(name: str) -> bool:
-    """Whether a weight is the adapter's: its matrices, and those of a score head."""
+    """Whether a weight belongs to the adapter: its matrices, and those of score heads."""
     return FIRST in name or SECOND in name or name.startswith(f"{SCORE}.")
 
 
 def is_moved(name: str) -> bool:
-    """Whether a weight is an adapter's, or one that it stands beside."""
+    """Whether a weight belongs to the adapter, or is one that it modifies."""
     return is_own(name) or (BASE in name and name.endswith(".weight"))
 
 
 def plain_name(name: str) -> str:
-    """What a weight was called before an adapter stood beside it."""
+    """Name of a weight in the model without the adapter."""
     return name.replace(BASE, ".")
 
 
 def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tuple[str, Tensor]]:
-    """Weights with an adapter as those of a model without: products in float32, types kept.
-    `weights`: in the order of the model: a layer's own, then A, then B. `scale`: alpha / rank."""
+    """Weights with the adapter merged into them, in float32; they keep their types. `weights`: in
+    the order of the model: a layer's own, then A, then B. `scale`: alpha / rank."""
     waiting: tuple[str, Tensor] | None = None
     first: Tensor | None = None
     for name, weight in weights:

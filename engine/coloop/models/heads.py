@@ -1,14 +1,12 @@
-"""What a model says of its states: words, by the head of a language model, or a score, one number
-of a state (or one for each class).
+"""Heads of a model: the language-model head ("words"), and score heads.
 
     trunk ─┬─ words   (V)   log-probs and entropies of tokens      ...ForCausalLM
            └─ score   (C)   values of tokens, scores of whole texts  ...ForSequenceClassification
 
-A model whose roles read both is a language model with the score head beside its words.
-A score head is one matrix `score.weight` (C, H) without a bias, as in Hugging Face's sequence
-classifiers. Where several nodes read scores of one model, each has its own,
-`score.NODE_head.weight`, which only we load. Invariant: a new head is a function of the model's
-own range and a seed, not of the process's random state.
+If both are used, the model is a language model with a score head added to it. A score head is one
+matrix `score.weight` (C, H) without a bias, as in Hugging Face's sequence classifiers. If several
+nodes read scores of one model, each has its own head, `score.NODE_head.weight`, which only coloop
+loads. The weights of a new head depend only on a seed and the model's `initializer_range`.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ from coloop.spec.heads import Head
 
 SCORE = "score"  # name of the score head in a model, or of what holds several
 OF_NODE = "_head"
-"""Behind a node's name in that of its head, so that it is no name that a module has anyway."""
+"""Suffix of a node's head, so that its name is not an attribute of modules."""
 ONLY = ""
-"""The node of a head that is the only one: whoever reads a score reads it."""
+"""Key of a head that is the only one, which all nodes read."""
 STEADY_RANGE = 0.02  # deviation of a new head's weights where the model names none
 
 
@@ -52,7 +50,7 @@ class HeadSpec:
 
 
 def score_heads(model: nn.Module) -> dict[str, nn.Linear]:
-    """The score heads of a model by the nodes that read them; the only one under `ONLY`."""
+    """The score heads of a model by node; a single one by `ONLY`; empty if there are none."""
     head = getattr(model, SCORE, None)
     if isinstance(head, ScoreHeads):
         return head.by_node()
@@ -60,7 +58,7 @@ def score_heads(model: nn.Module) -> dict[str, nn.Linear]:
 
 
 def score_head(model: nn.Module, node: str = ONLY) -> nn.Linear | None:
-    """The head that says one number, or one for each class, of a state to a node."""
+    """The score head that a node reads; None if there is none."""
     heads = score_heads(model)
     return heads.get(ONLY, heads.get(node))
 
@@ -70,7 +68,7 @@ def score_name(node: str, *, is_alone: bool) -> str:
 
 
 def scores_among(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of score heads among those of a model, by node."""
+    """Of the weights of a model, those of score heads, by node."""
     scores: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if name == score_name(ONLY, is_alone=True):
@@ -81,7 +79,8 @@ def scores_among(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def head_for(model: nn.Module, node: str, of: str | None) -> nn.Linear | None:
-    """The head with which a node's begins: of `of`, of its own name, or the only one."""
+    """The head from which a node's is initialized: that of `of`, its own, or the only one; None
+    without any."""
     heads = score_heads(model)
     return next((heads[name] for name in (of, node, ONLY) if name in heads), None)
 
@@ -96,11 +95,11 @@ def has_words(model: nn.Module) -> bool:
 def with_head(
     model: PreTrainedModel, head: Head, *, seed: int, classes: int = 1
 ) -> PreTrainedModel:
-    """The model with this head: its own, else a new one on the same trunk.
+    """The model with this head only: its own one, or a new score head on the same trunk.
 
-    `seed`: decides a new head's weights. `classes`: numbers that a score head says of a state.
+    `seed`: of a new head's weights. `classes`: outputs of a score head.
 
-    Raises `ModelUnavailable` where words are asked of a scorer.
+    Raises `ModelUnavailable` if a model without a language-model head should have one.
     """
     if head == "words":
         _check_words(model)
@@ -132,8 +131,8 @@ def with_head(
 
 
 def with_both_heads(model: PreTrainedModel, *, seed: int, classes: int = 1) -> PreTrainedModel:
-    """The language model with a score head beside its words, its own where it has it. `seed`:
-    decides a new head's weights. `classes`: numbers that the head says of a state."""
+    """The language model with a score head in addition, its own one if it has it. `seed`: of a new
+    head's weights. `classes`: outputs of the score head."""
     _check_words(model)
     if _known_head(model, classes) is None:
         shape = classes, model.config.get_text_config().hidden_size
@@ -142,7 +141,8 @@ def with_both_heads(model: PreTrainedModel, *, seed: int, classes: int = 1) -> P
 
 
 def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrainedModel:
-    """A model with heads of several nodes keeps a node's, or none beside its words; in place."""
+    """Reduce heads of several nodes to that of `head_for`, in place; without one, a language model
+    loses them all. Other models are unchanged."""
     if not isinstance(getattr(model, SCORE, None), ScoreHeads):
         return model
     head = head_for(model, node, of)
@@ -157,10 +157,10 @@ def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrained
 def with_each_head(
     model: PreTrainedModel, wanted: Sequence[HeadSpec], *, of: str | None, beside_words: bool
 ) -> PreTrainedModel:
-    """The model with a score head of each node: the model's (`head_for`) where it fits, else a new
-    one.
+    """The model with a score head for each node: a copy of `head_for` if it has as many outputs,
+    else a new one.
 
-    `of`: the node whose weights the model's were, if any. `beside_words`: its words stay.
+    `of`: the node that the weights come from, if any. `beside_words`: keep the language-model head.
     """
     fitting = {}
     for spec in wanted:
@@ -188,7 +188,7 @@ def with_each_head(
 
 
 def add_scores(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
-    """Give a model the score heads with these weights (C, H), by node."""
+    """Add score heads with these weights (C, H), by node, to a model."""
     if set(weights) == {ONLY}:
         add_score(model, weights[ONLY])
     elif weights:
@@ -197,18 +197,18 @@ def add_scores(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
 
 
 def add_score(model: PreTrainedModel, weight: Tensor) -> None:
-    """Put a score head with this weight (C, H) beside a model's words."""
+    """Add a score head with this weight (C, H) to a model."""
     model.config.num_labels = weight.shape[0]
     setattr(model, SCORE, _linear(weight))
 
 
 def that_write(weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
-    """Weights by name, without those of a score head: what a text is written by."""
+    """The weights that generate text: all but those of score heads."""
     return ((name, weight) for name, weight in weights if not name.startswith(f"{SCORE}."))
 
 
 def writing_part(model: PreTrainedModel) -> PreTrainedModel:
-    """The same language model without a score head that stands beside its words."""
+    """A language model without its score heads, sharing all other modules; others unchanged."""
     if not score_heads(model) or not has_words(model):
         return model
     part = copy.copy(model)
@@ -244,7 +244,7 @@ def _known_head(model: PreTrainedModel, classes: int) -> nn.Linear | None:
 
 
 def _new_weight(shape: Sequence[int], model: PreTrainedModel, seed: int) -> Tensor:
-    """Drawn in float32, so that every dtype starts from the same."""
+    """Random weights; drawn in float32, so that every dtype starts from equal values."""
     beside = next(model.parameters())
     deviation = getattr(model.config.get_text_config(), "initializer_range", STEADY_RANGE)
     generator = torch.Generator().manual_seed(seed)

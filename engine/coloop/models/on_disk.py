@@ -1,12 +1,13 @@
-"""Names and tensors of a model's weights as files have them.
+"""Converts weights between the form of a model and the form of its files.
 
-transformers may hold weights otherwise than files do, such as the experts of a layer in one tensor:
+transformers may hold weights in another form than files do, such as all experts of a layer in one
+tensor:
 
     model.layers.0.mlp.experts.gate_up_proj (E, 2 F, W)    in the model
     model.layers.0.mlp.experts.0.gate_proj.weight (F, W)   on disk, for each of E experts
     model.layers.0.mlp.experts.0.up_proj.weight (F, W)
 
-Which weights lie together is known from the names alone, so both ways go a part at a time.
+Which weights are converted together follows from their names, so only these are in memory at once.
 """
 
 from __future__ import annotations
@@ -47,22 +48,22 @@ class Part:
     target: str  # what the first of those that come out is called
     names: tuple[str, ...]  # of those that go in
     patterns: tuple[str, ...]
-    """Of each name what matched it; the name itself where it is only renamed."""
+    """For each name, the pattern that matched it; the name itself if it is only renamed."""
     converter: WeightConverter | None  # None: the weight only has another name, or the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """One way between the names of a model and those of its files."""
+    """A conversion in one direction, between the weights of a model and those of its files."""
 
     model: PreTrainedModel  # of the names; weights may be missing in it
     transforms: Sequence[WeightTransform]  # as they are applied; none: both have the same names
     is_to_disk: bool
     _known: Mapping[str, Any] = field(default_factory=dict)
-    """Names of the model, which a file may have with or without its prefix."""
+    """The model's state by name; names in files may lack its prefix, or have it in addition."""
 
     def parts(self, names: Iterable[str]) -> list[Part]:
-        """The weights of these names by what is converted together."""
+        """These names, grouped by what is converted together."""
         renamings = [one for one in self.transforms if isinstance(one, WeightRenaming)]
         converters = [one for one in self.transforms if isinstance(one, WeightConverter)]
         by_pattern = {name: one for one in converters for name in one.source_patterns}
@@ -95,11 +96,11 @@ class Conversion:
         return name in self._known
 
     def used(self) -> list[WeightTransform]:
-        """The transforms that some name has asked for, for `to_disk`."""
+        """The transforms that applied to some name; `to_disk` reverses them."""
         return [transform for transform in self.transforms if transform.was_used()]
 
     def converted(self, part: Part, weight_of: Callable[[str], Tensor]) -> dict[str, Tensor]:
-        """The weights of a part as the other side has them."""
+        """The converted weights of a part, by name."""
         if part.converter is None:
             (name,) = part.names
             return {part.target: weight_of(name)}
@@ -116,7 +117,7 @@ class Conversion:
     def streamed(
         self, names: Iterable[str], weights: Iterable[tuple[str, Tensor]]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Weights as the other side has them, as soon as all parts have come."""
+        """Converts a stream of weights; each part as soon as all of its weights have arrived."""
         part_of = {name: part for part in self.parts(names) for name in part.names}
         waiting: dict[str, Tensor] = {}
         for name, weight in weights:
@@ -132,7 +133,8 @@ class Conversion:
 
 
 def to_disk(model: PreTrainedModel) -> Conversion:
-    """From a model's names to those of its files: as it was loaded, else as its type has them."""
+    """The conversion of a model to files: the reverse of how it was loaded, else that of its
+    type."""
     loaded: Sequence[WeightTransform] | None = getattr(model, "_weight_conversions", None)
     if loaded is None:
         known = get_model_conversion_mapping(model, add_legacy=False)
@@ -152,7 +154,8 @@ def from_disk(model: PreTrainedModel) -> Conversion:
 
 
 def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torch.dtype | None]:
-    """By weight, the type its family keeps where all are asked for in another (transformers)."""
+    """A function of a weight's name: float32 if transformers keeps it so in a model of `dtype`,
+    else None."""
     family: Any = model
     strict, loose = family._keep_in_fp32_modules_strict, family._keep_in_fp32_modules
     kept = [*(strict or ())] if dtype in (torch.float16, torch.bfloat16) else []
@@ -162,7 +165,8 @@ def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torc
 
 
 def kind_of(config: PretrainedConfig) -> Any:
-    """transformers' class for any model of the kind that a folder's config says."""
+    """The auto class of transformers for a config: by its `architectures`, for scores or for
+    text."""
     named = config.architectures or ()
     is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
     return AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
@@ -183,7 +187,7 @@ LONGEST_HEADER = 100_000_000  # bytes; what the library reads at most
 
 
 def damage_of_weights(path: Path) -> str | None:
-    """What is wrong with a safetensors file, as far as its length tells; None where nothing is."""
+    """What is wrong with a safetensors file, by its header and length; None if nothing is."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -203,7 +207,8 @@ def damage_of_weights(path: Path) -> str | None:
 
 
 def damage_in_checkpoint(folder: Path) -> str | None:
-    """What is wrong with a folder by the manifest of its checkpoint, if anything."""
+    """A file of a folder that differs from the manifest of its checkpoint, as a message; None if
+    none does, or there is no manifest."""
     try:
         manifest = json.loads((folder.parent / "manifest.json").read_text(encoding="utf-8"))
         hashes = {str(name): str(sha256) for name, sha256 in manifest["hashes"].items()}
@@ -228,7 +233,7 @@ def damage_in_checkpoint(folder: Path) -> str | None:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Loads and saves models silently inside; what was set before comes back."""
+    """Without progress bars of transformers inside the block."""
     was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

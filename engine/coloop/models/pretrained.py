@@ -1,4 +1,4 @@
-"""Models from a local folder or the hub; safetensors only, because loading a pickle runs code."""
+"""Loads models from a local folder or the hub; safetensors only, because a pickle can run code."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def load_pretrained(
     trust_remote_code: bool = False,
     may_wait: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast, WeightsToCome | None]:
-    """A folder's model and tokenizer; of an adapter's, merged with its base. Paths begin at `root`.
-    `may_wait`: where possible, the model comes without its weights, and with what reads them one by
-    one; else the last is None."""
+    """Model and tokenizer of a folder or hub id; an adapter is merged with its base. Relative paths
+    start at `root`. With `may_wait`, the model is on `meta` if possible, and the last result reads
+    its weights; otherwise that is None. Raises `ModelUnavailable`."""
     source = find_source(path, root)
     if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
         raise ModelUnavailable(f"{damage}; start from another checkpoint")
@@ -75,8 +75,8 @@ def load_pretrained(
 
 
 def _check_whole(told: Mapping[str, Iterable[str]]) -> None:
-    """Raises `ValueError` where weights but score heads are missing or of another shape. `told`:
-    what transformers says of its loading."""
+    """Raise `ValueError` if weights other than score heads are missing. `told`: the loading info of
+    transformers."""
     missing = sorted(name for name in told["missing_keys"] if not name.startswith(f"{SCORE}."))
     if missing:
         count = f"{len(missing)} weights are" if len(missing) > 1 else "a weight is"
@@ -89,7 +89,7 @@ def _check_whole(told: Mapping[str, Iterable[str]]) -> None:
 def load_outline(
     path: str, root: Path, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerFast]:
-    """What a model's folder says of its sizes, and its tokenizer; no weights are looked for."""
+    """Config and tokenizer of a model; its files need not contain weights."""
     source = find_source(path, root, has_weights=False)
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
@@ -129,7 +129,8 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
 
 
 def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
-    """The folder that a path names, or the hub id; `has_weights`: they must be there."""
+    """The folder of a path, or the hub id; raises `ModelUnavailable`. `has_weights`: check that the
+    folder has them."""
     folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
@@ -180,12 +181,12 @@ PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.h5
 INDEX: Final = "*.safetensors.index.json"
 TOKENIZER_SETTINGS: Final = ("tokenizer_config.json", "special_tokens_map.json")
 PLACES: Final = ("vocab", "merges", "gguf_file")
-"""Fields of a tokenizer's config that hold words, or as a text a path to them."""
+"""Fields of a tokenizer's config that hold its vocabulary, or if a text, a path to it."""
 AS_SAFETENSORS: Final = "save the model again as safetensors"
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `ModelUnavailable` for a folder without a model, or one that must not be loaded."""
+    """Raise `ModelUnavailable` for a folder without a model, or one that is not safe to load."""
     if is_adapter(folder):
         weights = ADAPTER_FILES[1]
         if not (folder / weights).is_file():
@@ -209,7 +210,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_index(index: Path) -> None:
-    """Raises `ModelUnavailable` where an index names anything but safetensors beside it."""
+    """Raise `ModelUnavailable` if an index names anything but safetensors files beside it."""
     try:
         told: Any = json.loads(index.read_text(encoding="utf-8"))
         files = set(told["weight_map"].values())
@@ -228,7 +229,7 @@ def check_index(index: Path) -> None:
 
 
 def check_tokenizer(file: Path) -> None:
-    """Raises `ModelUnavailable` where tokenizer settings name a file to open elsewhere."""
+    """Raise `ModelUnavailable` if tokenizer settings name a file in another folder."""
     try:
         told: Any = json.loads(file.read_text(encoding="utf-8"))
         fields = dict(told.items())
@@ -244,8 +245,8 @@ def check_tokenizer(file: Path) -> None:
 
 
 def _is_opened(name: str, value: object, *, is_map: bool) -> bool:
-    """Whether a library opens the file that a field names; `tokenizer_file` and the like count in
-    the map of tokens alone."""
+    """Whether a field may name a file to open. `is_map`: in special_tokens_map.json, where all
+    fields may but those of tokens."""
     if is_map:
         return not name.endswith(("_token", "_tokens"))
     return (name in PLACES and isinstance(value, str)) or (name == "init_inputs" and bool(value))

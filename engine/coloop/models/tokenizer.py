@@ -1,7 +1,7 @@
-"""Texts to token ids and back: tokenizers of characters and of bytes, rules for every tokenizer.
+"""Encodes and decodes texts; the tokenizers of characters and of bytes.
 
-Invariant: what cannot be encoded without loss is an error; token ids that a policy wrote are
-decoded, never encoded again.
+A text that cannot be encoded without loss raises `RequestRefused`. Generated token ids are decoded,
+and never encoded again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _with_marks(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
 def encode_prompt(
     tokenizer: PreTrainedTokenizerFast, prompt: Prompt, tools: Tools = None
 ) -> list[int]:
-    """The ids that a policy continues, never empty; a chat by the template, with its tools."""
+    """Token ids of a prompt, never empty; a chat is rendered by the template, with its tools."""
     if isinstance(prompt, str):
         text = prompt
         ids = _ids(tokenizer, text, special=True)
@@ -87,7 +87,8 @@ def encode_chat(
     target: Sequence[Mapping[str, Any]],
     tools: Tools = None,
 ) -> tuple[list[int], list[bool]]:
-    """The ids of a prompt and the conversation behind it, and which of `target` are imitated."""
+    """Token ids of a prompt and the chat that follows, and a mask of the tokens of `target` to
+    train on."""
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     text, spans = imitated_chat(tokenizer, before, target, tools)
     ids, mask = encode_imitated(tokenizer, text, spans)
@@ -97,18 +98,18 @@ def encode_chat(
 
 
 def encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
-    """The ids of a text in the middle of others: no marks before or behind it."""
+    """Token ids of a text within others, so without special tokens around it."""
     return _ids(tokenizer, text, special=False)
 
 
 def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
-    """The ids of a text that a policy shall write, with an end of text."""
+    """Token ids of a target text, ending with the end-of-text token if there is one."""
     ids, end = encode_text(tokenizer, text), tokenizer.eos_token_id
     return ids if end is None or ids[-1:] == [end] else [*ids, end]
 
 
 def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:
-    """The text of token ids, without marks such as the end of text."""
+    """The text of token ids, without special tokens such as the end of text."""
     ids = token_ids if isinstance(token_ids, list) else np.asarray(token_ids).tolist()
     if _decodes_plainly(type(tokenizer)):
         return tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=True)  # type: ignore[no-any-return]
@@ -118,11 +119,12 @@ def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -
 
 
 UNFINISHED = "\ufffd"
-"""What a tokenizer says of bytes that are no whole character yet."""
+"""What a tokenizer decodes an incomplete character to."""
 
 
 def pieces(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> list[str]:
-    """The text of each token, marks included; a character of several tokens is at the last one."""
+    """The text of each token, special ones included; a character of several tokens is at the last
+    one."""
     ids = [int(token) for token in token_ids]
     texts: list[str] = []
     start, known = 0, ""  # what is decoded again, so that a token knows what stands before it
@@ -143,13 +145,13 @@ def _decoded_with_marks(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> s
 
 
 def _decodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
-    """Whether its library's tokenizer alone decodes it, which is several times as fast."""
+    """Whether decoding may bypass transformers, which is several times as fast."""
     plain = PreTrainedTokenizerFast
     return kind.decode is plain.decode and kind._decode is plain._decode
 
 
 def _encodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
-    """The same of the way from texts to ids."""
+    """Whether encoding may bypass transformers."""
     plain = PreTrainedTokenizerFast
     return (
         kind.__call__ is plain.__call__
@@ -159,7 +161,7 @@ def _encodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
 
 
 def _is_as_it_was(backend: Tokenizer, tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether the library's tokenizer neither cuts nor pads, and reads marks as it is told to."""
+    """Whether the backend neither truncates nor pads, and treats special tokens as `tokenizer`."""
     return (
         backend.truncation is None
         and backend.padding is None
@@ -168,7 +170,7 @@ def _is_as_it_was(backend: Tokenizer, tokenizer: PreTrainedTokenizerFast) -> boo
 
 
 def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:
-    """What two tokenizers share when, and practically only when, each id means the same in both."""
+    """A hash of the vocabulary: equal for tokenizers in which each id has the same token."""
     known = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
     return hashlib.blake2b(json.dumps(known).encode(), digest_size=8).hexdigest()
 

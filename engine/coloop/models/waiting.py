@@ -244,7 +244,7 @@ def _load_buffers(
 
 
 def load_score_heads(model: PreTrainedModel, base: Path, source: Path) -> None:
-    """Load a folder's score heads into a model, which gets those that it lacks.
+    """Load the score heads of a folder into a model; heads that it lacks are added.
 
     `base`: folder of the full weights; `source`: of an adapter for them, or the same folder.
     """
