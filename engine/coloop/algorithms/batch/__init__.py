@@ -4,10 +4,10 @@
 
 Legend: ``B`` sequences, ``T`` token positions of prompt plus completion, ``P`` pairs,
 ``R`` packed rows of ``S`` positions.
-Knows nothing of algorithms, models or tables. Invariants:
-- Per-token tensors are aligned to token positions: entry t is of token t, and `log_probs[:, t]`
-  is log p(token t | tokens before t). Position 0 has no log-prob and is never trained.
-- Padding stands on the right, so a causal model needs no attention mask for a padded batch.
+Invariants:
+- Per-token tensors are aligned to token positions: entry t belongs to token t, and `log_probs[:,
+  t]` is log p(token t | tokens before t). Position 0 has no log-prob and is never trained.
+- Padding is on the right, so a causal model needs no attention mask for a padded batch.
 - Outside `loss_mask` every per-token number is 0; padding is outside it.
 """
 

@@ -1,4 +1,4 @@
-"""From sequences and pairs to padded tensors.
+"""Collates sequences and pairs into padded tensors.
 
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
 """
@@ -20,7 +20,8 @@ NO_TOKEN = -1
 
 
 def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) -> Batch:
-    """Sequences as one batch, padded on the right; `reads`: names of numbers to take, None: all."""
+    """Sequences as one batch, padded on the right. `reads`: names of the numbers to include; None:
+    all. Raises ValueError for an invalid sequence, or a number that only some rows have."""
     for sequence in sequences:
         _check_sequence(sequence)
     sizes = [len(sequence.token_ids) for sequence in sequences]
@@ -80,7 +81,7 @@ def collate_pairs(pairs: Many[Pair]) -> PairBatch:
 
 
 def _prompts_of(token_ids: Tensor, loss_mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """`prompts` and `prompt_lengths` of a batch: numbers count from 0 in the order of the rows."""
+    """`prompts` and `prompt_lengths` of a batch, (B,) each; prompts are numbered as they appear."""
     if not len(lengths):
         return lengths, lengths
     ids, mask = token_ids.numpy(), loss_mask.numpy()
@@ -136,7 +137,7 @@ def _is_given(units: Many[Unit], name: str, values: Many[Any]) -> bool:
 def _row_or_token_numbers(
     values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor
 ) -> Tensor:
-    """(B,) where each row has one number, else (B, width)."""
+    """(B,) if all rows have one number, else (B, width)."""
     if any(isinstance(value, np.ndarray) for value in values):
         return _token_numbers(values, lengths, width, loss_mask)
     return torch.tensor(values, dtype=torch.float32)
@@ -154,7 +155,8 @@ def padded(
     filler: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Each row in its first places, one number in all of them. (B, width)."""
+    """Each row at its first positions, then `filler`; a row of one number fills them. (B,
+    width)."""
     full = torch.full((len(rows), width), filler, dtype=dtype)
     view = full.numpy()
     for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):

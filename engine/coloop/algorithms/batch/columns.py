@@ -1,4 +1,4 @@
-"""Many sequences as a few columns, for messages of short texts."""
+"""Sequences as columns, so that a message of many short ones has few objects."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -11,23 +11,23 @@ from coloop.algorithms.batch.sequences import Sequence, Unit
 
 NAMES = tuple(one.name for one in fields(Sequence))
 LONGEST_BYTES = 1024
-"""Of an array that goes into a column: it is copied there, and a longer one need not be."""
+"""Maximum bytes of an array that is copied into a column; longer ones are sent as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """So many sequences, field by field."""
+    """Sequences, field by field; each field is in one of the three dicts."""
 
     rows: int
     values: dict[str, Any]
-    """By field; what all have the very same is in `shared`, short arrays are in `arrays`."""
+    """By field, a list of the values; for fields in neither `shared` nor `arrays`."""
     shared: dict[str, Any]
     arrays: dict[str, tuple[bytes, str, list[int]]]
-    """By field: the numbers of all, one behind the other, their type, and how many each has."""
+    """By field, short arrays: their concatenated bytes, dtype, and the length of each."""
 
 
 def columns_of(items: tuple[Unit, ...]) -> Columns | None:
-    """The items as columns; None where they are not sequences."""
+    """The items as columns; None if one of them is not a `Sequence`."""
     if not all(type(item) is Sequence for item in items):
         return None
     states = [vars(item) for item in items]
@@ -48,7 +48,7 @@ def columns_of(items: tuple[Unit, ...]) -> Columns | None:
 
 
 def items_of(columns: Columns) -> tuple[Sequence, ...]:
-    """The sequences that were made columns; their arrays lie in one piece of memory."""
+    """The sequences of columns; their arrays are views of one buffer per field."""
     by_name: dict[str, Iterable[Any]] = {
         **columns.values,
         **{name: repeat(value, columns.rows) for name, value in columns.shared.items()},

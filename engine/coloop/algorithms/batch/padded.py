@@ -1,4 +1,4 @@
-"""Sequences as tensors, padded on the right, and pairs of them, and parts of these.
+"""Batches of sequences and of pairs as tensors, padded on the right.
 
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
 """
@@ -23,7 +23,8 @@ class Batch:
     row_weights: Tensor  # (B,) float32
     row_counts: Tensor  # (B,) float32
     prompts: Tensor
-    """(B,) long: rows with one number have the same tokens before the first that each trains."""
+    """(B,) long: number of the row's prompt, the tokens before its first trained one; equal prompts
+    have equal numbers."""
     prompt_lengths: Tensor  # (B,) long: tokens of that beginning; all of a row that trains none
     log_probs_rollout: Tensor | None = None  # (B, T) float32, as the five below
     log_probs_old: Tensor | None = None
@@ -33,20 +34,20 @@ class Batch:
     values: Tensor | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (B,) or (B, T) float32
     choices: Tensor | None = None
-    """(B, C) long: tokens of which it is asked how likely each comes next."""
+    """(B, C) long: tokens whose log-probs as the next token are requested."""
 
     @property
     def size(self) -> int:
-        """Number of units that are learned from: here sequences."""
+        """Number of units: sequences."""
         return int(self.token_ids.shape[0])
 
     @property
     def sequences(self) -> "Batch":
-        """What a model reads."""
+        """The sequences for a model's forward pass: the batch itself."""
         return self
 
     def lengths(self) -> list[int]:
-        """Real tokens of each sequence."""
+        """Tokens of each sequence, without padding."""
         lengths: list[int] = self.attention_mask.sum(1).tolist()
         return lengths
 
@@ -54,7 +55,7 @@ class Batch:
         return len(set(self.prompts[list(rows)].tolist())) < len(rows)
 
     def select(self, rows: Sequence[int]) -> "Batch":
-        """These rows in this order, with padding that none of them needs cut off."""
+        """These rows in this order, padded to the longest of them."""
         index = torch.as_tensor(list(rows), dtype=torch.long, device=self.token_ids.device)
         kept = self.attention_mask.index_select(0, index)
         longest = int(kept.sum(1).max()) if len(rows) else 0
@@ -70,14 +71,14 @@ class Batch:
         return self._map(lambda tensor: tensor.to(device))
 
     def given(self, name: str) -> Tensor | None:
-        """Numbers of the rows by their name, wherever they stand."""
+        """Numbers by name, from a field or `numbers`; None if there are none."""
         numbers: Tensor | None = (
             getattr(self, name) if name in TOKEN_FIELDS else self.numbers.get(name)
         )
         return numbers
 
     def with_numbers(self, numbers: Mapping[str, Tensor]) -> "Batch":
-        """The same with these numbers, each in its field or by its name."""
+        """A copy with these numbers, in the fields of these names, others in `numbers`."""
         own: dict[str, Any] = {name: numbers[name] for name in numbers if name in TOKEN_FIELDS}
         named = {name: numbers[name] for name in numbers if name not in TOKEN_FIELDS}
         return replace(self, **own, numbers={**self.numbers, **named})
@@ -93,7 +94,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairBatch:
-    """Pairs as tensors; both sides are rows of one batch, chosen ones first, at one T."""
+    """Pairs as tensors; both sides are rows of one batch, chosen ones first."""
 
     sides: Batch  # 2P rows: chosen 0..P-1, then rejected 0..P-1
     probability: Tensor  # (P,) float32
@@ -102,20 +103,21 @@ class PairBatch:
     row_counts: Tensor  # (P,) float32
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (P,) float32
     extra: Batch | None = None
-    """Further texts of all pairs, for what a recipe prepares; a part of the pairs has none."""
+    """The further texts of all pairs, for `Recipe.prepare`; None without any, and in a
+    selection."""
 
     @property
     def size(self) -> int:
-        """Number of units that are learned from: here pairs."""
+        """Number of units: pairs."""
         return int(self.probability.shape[0])
 
     @property
     def sequences(self) -> Batch:
-        """What a model reads: both sides."""
+        """The sequences for a model's forward pass: both sides."""
         return self.sides
 
     def lengths(self) -> list[int]:
-        """Real tokens of the longer side of each pair, twice: what a pair fills in a batch."""
+        """Per pair, twice the tokens of its longer side: its size in a padded batch."""
         lengths = self.sides.lengths()
         return [
             2 * max(pair) for pair in zip(lengths[: self.size], lengths[self.size :], strict=True)
@@ -128,11 +130,11 @@ class PairBatch:
         return self._map(lambda tensor: tensor[index], sides=sides, extra=None)
 
     def given(self, name: str) -> Tensor | None:
-        """Numbers of the pairs by their name, or of their sides (2P, T)."""
+        """Numbers by name: of pairs (P,), else of their sides, as `Batch.given`."""
         return self.numbers[name] if name in self.numbers else self.sides.given(name)
 
     def with_numbers(self, numbers: Mapping[str, Tensor]) -> "PairBatch":
-        """The same with these numbers: (P,) of pairs, (2P, T) of their sides."""
+        """A copy with these numbers: (P,) of pairs, (2P, T) of their sides."""
         of_sides = {name: tensor for name, tensor in numbers.items() if tensor.dim() == 2}
         of_pairs = {name: tensor for name, tensor in numbers.items() if tensor.dim() == 1}
         sides = self.sides.with_numbers(of_sides)
@@ -143,7 +145,7 @@ class PairBatch:
         return self._map(lambda tensor: tensor.to(device), sides=self.sides.to(device), extra=extra)
 
     def _map(self, change: Callable[[Tensor], Tensor], **batches: Batch | None) -> "PairBatch":
-        """The pairs' own tensors changed, beside these batches."""
+        """A copy with `change` applied to the tensors of pairs, and these batches."""
         parts: dict[str, Any] = dict(batches)
         for name in ("probability", "margin", "row_weights", "row_counts"):
             parts[name] = change(getattr(self, name))

@@ -1,5 +1,4 @@
-"""Which sequences pass through a model together: micro-batches of like length, and rows that hold
-several.
+"""Splits a batch into micro-batches of similar length, and packs sequences into rows.
 
 Legend: ``B`` sequences, ``T`` token positions, ``R`` packed rows of ``S`` positions.
 """
@@ -21,15 +20,15 @@ def split_units(
     tokens: int | None = None,
     is_padded: bool = True,
 ) -> list[list[int]]:
-    """These units in micro-batches of at most `rows` units and `tokens` tokens.
+    """Split units into micro-batches of at most `rows` units and `tokens` tokens.
 
-    Units of like length stand together; one longer than `tokens` is alone.
+    Units of similar length are together; one longer than `tokens` is alone.
 
     Args:
         lengths: tokens of every unit.
-        batch: what its rows begin with is read once in each micro-batch: those alike stand
-            together, unpadded. None: they are read apart.
-        is_padded: padding counts as tokens; else units are packed.
+        batch: to share prompts: a prompt's tokens count once per micro-batch, and rows with equal
+            prompts are together, without padding. None: prompts are not shared.
+        is_padded: whether padding counts as tokens; without it, units are packed.
     """
     if batch is not None:
         return _split_alike(units, lengths, batch, rows, tokens)
@@ -86,7 +85,7 @@ def tokens_of(
     *,
     is_padded: bool = False,
 ) -> list[int]:
-    """Tokens that a model reads of each part of the units; arguments as in `split_units`."""
+    """Tokens in each micro-batch of `parts`; other arguments as for `split_units`."""
     if batch is None:
         sizes = [[lengths[unit] for unit in part] for part in parts]
         return [len(size) * max(size) if is_padded else sum(size) for size in sizes]
@@ -99,11 +98,12 @@ def tokens_of(
 
 
 def pack(batch: Batch, *, row_tokens: int) -> tuple[dict[str, Tensor], Tensor]:
-    """Put sequences into rows of `row_tokens` positions, longest first into the first that fits.
+    """Pack sequences into R rows of S = `row_tokens` positions, by first-fit decreasing.
 
-    Returns what a model reads, and the flat position of each token among R rows of S positions,
-    (B, T) long, 0 where the batch is padded. Positions that begin anew, (R, S), tell a model to
-    keep the sequences apart; of padding each is 0.
+    Returns the model's inputs, and for each token of the batch its flat position in the packed
+    rows, (B, T) long, 0 for padding. The `position_ids` (R, S) start at 0 for each sequence, by
+    which a model keeps them apart, and are 0 for padding. Raises ValueError for a sequence longer
+    than a row.
     """
     lengths = batch.lengths()
     free: list[int] = []

@@ -1,6 +1,6 @@
-"""One text as it is scored or learned, and two of them as a pair: from the row to the batch.
+"""Sequences and pairs of sequences, the units that are scored and trained on.
 
-A sequence shares its arrays with rows and messages; nobody writes into them.
+A sequence shares its read-only arrays with rows and messages.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ TOKEN_FIELDS = (
     "returns",
     "values",
 )
-"""Per-token numbers with fields of their own; others that a recipe reads are in `numbers`."""
+"""The fields of per-token numbers; further ones are in `Sequence.numbers`."""
 
 
 Prompt = str | list[dict[str, Any]]  # text, or a chat: a list of messages
@@ -42,23 +42,24 @@ Prompt = str | list[dict[str, Any]]  # text, or a chat: a list of messages
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A prompt and what shall follow it, which is to be encoded as it stands."""
+    """A prompt and its target, not yet encoded."""
 
     prompt: Prompt
     target: Prompt
-    """A text, or messages that continue the prompt: the text of the assistant in them."""
+    """A text, or messages that continue the prompt, of which the assistant's are trained on."""
     tools: tuple[Mapping[str, Any], ...] | None = None
-    """What the assistant of a chat may call, as its template shows it."""
+    """Tools for the chat template."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Words of which a model is asked how likely each comes next, by different first tokens."""
+    """Words whose probabilities as the next word are requested; they differ in their first
+    token."""
 
     words: tuple[str, ...]
     field: str  # where a node says them, for messages
     at: int | None = None
-    """Characters of the completion behind which they would come; None: behind all of it."""
+    """Offset in the completion, in characters, at which they would follow; None: its end."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
@@ -66,51 +67,51 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
-    """One text that is scored or learned, from the row to the batch; every array has one entry a
+    """A sequence of prompt and completion that is scored or trained on; arrays have one entry per
     token.
 
-    Where the row has no token ids yet there is `text` in their place, and numbers by the token are
-    those of its target alone; `with_ids` makes it whole. Lists are taken as well; what is held are
-    read-only arrays.
+    Before a text is encoded, `text` stands in for the token ids, and per-token numbers are those of
+    the target only; `with_ids` completes it. Lists are accepted and stored as read-only arrays.
     """
 
     id: str
     token_ids: Ids = field(default_factory=lambda: ids_of([]))
     """Prompt and completion."""
     loss_mask: Mask = field(default_factory=lambda: mask_of([]))
-    """True on the tokens that are trained."""
+    """True for tokens that are trained on."""
     text: Text | None = None
-    """What is still to be encoded."""
+    """The text to encode; None once encoded."""
     choice: Choice | None = None
-    """Words that are still to be encoded as `choices`."""
+    """Words to encode as `choices`."""
     choices: Ids | None = None
-    """(C,) tokens of which it is asked how likely each comes next; the text ends before them."""
+    """(C,) tokens whose log-probs after the last token are requested."""
     prompt_length: int = 0
     """Tokens before the completion."""
     log_probs_rollout: Numbers | None = None
-    """By the engine, at the sampling temperature; read where `loss_mask` is true, as all below."""
+    """By the rollout engine, at the sampling temperature. Like all numbers below, only used where
+    `loss_mask` is true."""
     log_probs_old: Numbers | None = None
     log_probs_reference: Numbers | None = None
     advantages: Numbers | float | None = None
-    """One number stands for all trained tokens."""
+    """Per token, or one number for all trained tokens."""
     returns: Numbers | None = None
     values: Numbers | None = None
     numbers: Mapping[str, Numbers | float] = field(default_factory=dict)
-    """Whatever else a recipe reads, by its name: one number for the row, or one for each token."""
+    """Further numbers that a recipe reads, by name: one for the row, or one per token."""
     weight: float = 1.0
-    """Scales the row's loss, not the divisor."""
+    """Factor of the row's loss; the divisor does not change."""
     count: float = 1.0
-    """How often the row stands in the batch; scales loss and divisor."""
+    """How often the row counts in the batch, in loss and divisor."""
     group: str = ""
     """Name of the row's group, for messages."""
     temperature: float = 1.0
-    """At which its log-probs are compared; that it was drawn at where it learns from rewards."""
+    """Temperature of its log-probs; for rewards, the sampling temperature."""
     writer: str = ""
-    """The node that drew its tokens."""
+    """The node that generated its tokens."""
     version: int = 0
-    """Version of the weights that drew them."""
+    """Weight version that generated them."""
     tokenizer: str = ""
-    """Mark of the tokenizer whose ids they are; empty: not known."""
+    """Fingerprint of the tokenizer; empty: unknown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "token_ids", ids_of(self.token_ids))
@@ -132,7 +133,8 @@ class Sequence:
         return are_equal(self, other)
 
     def owned(self) -> "Sequence":
-        """The same in memory of its own, for one that outlives its step."""
+        """A copy whose arrays are no views of a larger buffer, for a sequence that outlives its
+        step."""
         names = ("token_ids", "loss_mask", "choices", *TOKEN_FIELDS)
         given = {name: getattr(self, name) for name in names}
         arrays: dict[str, Any] = {
@@ -145,7 +147,7 @@ class Sequence:
         return replace(self, **arrays, numbers=numbers)
 
     def with_numbers(self, numbers: Mapping[str, Numbers | float]) -> "Sequence":
-        """The same with these numbers, each in its field or by its name."""
+        """A copy with these numbers, in the fields of these names, others in `numbers`."""
         own: dict[str, Any] = {name: numbers[name] for name in numbers if name in TOKEN_FIELDS}
         named = {name: numbers[name] for name in numbers if name not in TOKEN_FIELDS}
         return replace(self, **own, numbers={**self.numbers, **named})
@@ -153,12 +155,12 @@ class Sequence:
     def with_ids(
         self, prompt_ids: ArrayLike, completion_ids: ArrayLike, loss_mask: ArrayLike | None = None
     ) -> "Sequence":
-        """The sequence with these token ids; its numbers, which are of the completion, shifted
-        along.
+        """The encoded sequence; per-token numbers, given for the completion, get zeros for the
+        prompt.
 
         Args:
-            loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
-            never are.
+            loss_mask: which tokens of the completion are trained on; None: all. Those of the prompt
+                never are.
         """
         given = {name: getattr(self, name) for name in (*TOKEN_FIELDS, "numbers")}
         return replace(self, text=None, **_whole(given, prompt_ids, completion_ids, loss_mask))
@@ -172,7 +174,8 @@ def completion_sequence(
     loss_mask: ArrayLike,
     **fields: Any,
 ) -> Sequence:
-    """A sequence from arrays of the completion alone; the prompt is never trained."""
+    """A sequence whose mask and per-token `fields` are given for the completion only; the prompt is
+    not trained on."""
     whole = _whole(fields, prompt_ids, completion_ids, loss_mask)
     unknown = fields.keys() - _DEFAULTS.keys()
     if unknown:
@@ -190,7 +193,8 @@ def completion_sequences(
     loss_masks: Many[ArrayLike],
     fields: Mapping[str, Many[Any]],
 ) -> tuple[Sequence, ...]:
-    """`completion_sequence` of many at once, in one piece of memory; without `numbers`."""
+    """`completion_sequence` for many rows; arrays of a field share one buffer. Not for
+    `numbers`."""
     unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
     if unknown:
         raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
@@ -233,7 +237,7 @@ def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
 
 
 def _behind(before: Many[NDArray[Any]], after: Many[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Each part of `after` behind its part of `before`; by type, parts of one array."""
+    """Concatenates the parts pairwise; parts of one type are views of one array."""
     pairs = list(zip(before, after, strict=True))
     if len({part.dtype for part in after}) != 1:
         return [joined(pair) for pair in pairs]
@@ -248,7 +252,8 @@ def _whole(
     completion_ids: ArrayLike,
     loss_mask: ArrayLike | None,
 ) -> dict[str, Any]:
-    """Fields of prompt and completion, with the given per-token numbers shifted to their places."""
+    """Fields of a sequence from those of its completion; per-token numbers get zeros for the
+    prompt."""
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing, never = _of_prompt(len(before))
@@ -281,24 +286,23 @@ def _of_prompt(tokens: int) -> tuple[Numbers, Mask]:
 _DEFAULTS: Mapping[str, Any] = {
     one.name: None if one.default is MISSING else one.default for one in class_fields(Sequence)
 }
-"""Of a sequence's fields; those that have none are always given."""
+"""Default of each field; None for those without one, which callers always set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two texts, the first preferred."""
+    """Two sequences, the first preferred."""
 
     id: str
     chosen: Sequence
     rejected: Sequence
     probability: float = 1.0
-    """That chosen is the better one."""
+    """Probability that `chosen` is the better one."""
     margin: float = 0.0
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """Whatever else a recipe reads of the pair, by its name."""
+    """Further numbers of the pair that a recipe reads, by name."""
     extra: tuple[Sequence, ...] = ()
-    """Further texts that are measured where a recipe prepares with them; nothing is learned from
-    them."""
+    """Further sequences that `Recipe.prepare` may use; not trained on."""
     weight: float = 1.0
     count: float = 1.0
 
@@ -306,7 +310,7 @@ class Pair:
         object.__setattr__(self, "extra", tuple(self.extra))
 
     def owned(self) -> "Pair":
-        """The same in memory of its own."""
+        """A copy of `Sequence.owned` sequences."""
         return self.mapped(Sequence.owned)
 
     def mapped(self, change: Callable[[Sequence], Sequence]) -> "Pair":

@@ -1,4 +1,4 @@
-"""Recipes: credit and loss of each algorithm that can run, by the name of its family."""
+"""Recipes: the loss of each algorithm that can run, by family name, and the credit of rewards."""
 
 from coloop.algorithms.recipes.table import RECIPES, recipe_of
 

@@ -1,16 +1,16 @@
-"""Credit: what reward edges say of a role's rows becomes an advantage for each trained token.
+"""Credit assignment: scores of reward edges become an advantage for each trained token.
 
 Legend: ``B`` rows that stay, ``T`` completion tokens.
 
-    scores -> events -> combine, baseline, deviation -> each row has one number for its tokens, or
-                                                        token rewards -> look ahead -> whiten
+    scores -> events -> combine, baseline, deviation -> one number per row, or
+                                                        token rewards -> returns or GAE -> whiten
 
-`credit.combine` decides where the sum over edges stands: `sum_then_normalize` before the baseline,
+`credit.combine` says when edges are summed: `sum_then_normalize` before the baseline,
 `normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
-it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
-row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
-OpenRLHF), it is taken from the reward of each token. Scores come with what later rounds add to them
-(`coloop.algorithms.recipes.rows`).
+it only. KL in the reward is subtracted from the row's sum if there is a group baseline (one number
+per row, as in verl and in TRL's RLOO); without one, or if the preset penalizes after the baseline
+(as OpenRLHF), from the reward of each token. Scores already include those of later rounds
+(`returns_over_rounds` in `rows.py`).
 """
 
 import math
@@ -42,11 +42,12 @@ from coloop.spec.training import Credit
 T = TypeVar("T")
 
 GROUP_OF_ONE = "credit.group_of_one"
-"""Alert: rows that are alone in their group, where a baseline leaves them nothing to learn."""
+"""Code of the alert for rows that are alone in their group, so their advantage is 0."""
 
 
 def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) -> CreditBatch:
-    """The rows with their advantages; None for rows that leave the update."""
+    """The rows with advantages, returns and metrics; None for rows that leave the update, and for
+    those that are not taught."""
     index, staying = _staying(rows, credit)
     totals = sum_of_edges(staying, credit.missing)
     kl = _kl_of_tokens(staying, settings)
@@ -92,7 +93,7 @@ def reward_of_rows(
     settings: ResolvedRewards,
     credit: Credit,
 ) -> list[float | None]:
-    """The clipped combined reward of each row; None where too little is said of it."""
+    """The clipped combined reward of each row; None for rows that leave the update."""
     rows = CreditBatch(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
     index, staying = _staying(rows, credit)
     events = clip_events(sum_of_edges(staying, credit.missing), settings, is_before=True)
@@ -100,7 +101,8 @@ def reward_of_rows(
 
 
 def _staying(rows: CreditBatch, credit: Credit) -> tuple[list[int], CreditBatch]:
-    """The rows that stay in the update, with the edges that count, and where they were."""
+    """Indices of the rows that stay in the update, and these rows, with edges of weight 0
+    removed."""
     _check_input(rows)
     live = replace(rows, edges=[edge for edge in rows.edges if edge.weight != 0.0])
     index = rows_that_stay(live, credit.missing)
@@ -109,7 +111,7 @@ def _staying(rows: CreditBatch, credit: Credit) -> tuple[list[int], CreditBatch]
 
 
 def _spread(values: Sequence[T], index: Sequence[int], size: int) -> tuple[T | None, ...]:
-    """Values of the rows that stay at their places among `size` rows, None elsewhere."""
+    """Values at these indices of `size` rows, None elsewhere."""
     by_row = dict(zip(index, values, strict=True))
     return tuple(by_row.get(row) for row in range(size))
 
@@ -117,9 +119,8 @@ def _spread(values: Sequence[T], index: Sequence[int], size: int) -> tuple[T | N
 def _with_advantages_of_rows(
     events: GroupedRewards, kl: Tensor | None, staying: CreditBatch, settings: ResolvedRewards
 ) -> CreditBatch | None:
-    """What the rows that stay learn where each earns once, with its last trained token, and nothing
-    is discounted or compared by the token: then all its tokens have what the row has, and nothing
-    of the size of (B, T) is made. None where tokens may differ."""
+    """Advantages as one number per row, without any (B, T) tensor: if each row has its reward at
+    the last trained token, and nothing is discounted or per token. None if tokens may differ."""
     by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None
@@ -138,7 +139,7 @@ def _are_whole(events: GroupedRewards, staying: CreditBatch) -> bool:
 def _with_advantages_of_tokens(
     events: GroupedRewards, kl: Tensor | None, staying: CreditBatch, settings: ResolvedRewards
 ) -> CreditBatch:
-    """What the rows that stay learn, token by token."""
+    """Advantages and returns per token."""
     token_rewards = events.at_tokens(staying.mask.shape)
     if kl is not None:
         token_rewards = token_rewards - kl
@@ -190,7 +191,7 @@ def _check_input(rows: CreditBatch) -> None:
 
 
 def _check_tokens(rows: CreditBatch, index: Sequence[int]) -> None:
-    """What speaks of the tokens of these rows speaks of tokens that they have."""
+    """Raise ValueError if scores or numbers of these rows do not fit their tokens."""
     for row in index:
         size = len(rows.loss_masks[row])
         for edge in rows.edges:
@@ -206,7 +207,7 @@ def _check_tokens(rows: CreditBatch, index: Sequence[int]) -> None:
 
 
 def _kl_of_tokens(staying: CreditBatch, settings: ResolvedRewards) -> Tensor | None:
-    """KL at each trained token, where it belongs into the reward. (B, T)."""
+    """KL at each trained token, (B, T); None if it is not part of the reward."""
     if settings.kl is None or settings.kl.into != "reward":
         return None
     if staying.log_prob_differences is None:
@@ -218,7 +219,7 @@ def _kl_of_tokens(staying: CreditBatch, settings: ResolvedRewards) -> Tensor | N
 
 
 def _less_kl_of_rows(events: GroupedRewards, staying: CreditBatch, kl: Tensor) -> GroupedRewards:
-    """The row's total KL, taken from its last event."""
+    """Events with the total KL of each row subtracted from its last one."""
     per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
     is_last = last_of_rows(events.rows)
     less = torch.where(is_last, per_row[events.rows], 0.0)
@@ -228,7 +229,7 @@ def _less_kl_of_rows(events: GroupedRewards, staying: CreditBatch, kl: Tensor) -
 def _look_ahead(
     token_rewards: Tensor, staying: CreditBatch, settings: ResolvedRewards
 ) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
-    """Advantages, returns where there are values, and returns of critics' lambdas. (B, T) each."""
+    """Advantages, returns (None without values), and returns by lambda of critics. (B, T) each."""
     if settings.needs_values:
         return _gae(token_rewards, staying, settings)
     ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)

@@ -1,8 +1,8 @@
-"""From reward events to normalised ones: the baseline and the deviation that the settings name.
+"""Combines and normalises rewards: sums over edges, baseline and deviation.
 
-Legend: ``E`` events. An event is a reward at a token position of a row: a whole row's score at its
-last trained token, a step's at its end. Several events a row are process supervision, with baseline
-and deviation over all events of the group (arXiv 2402.03300, 4.1.3).
+Legend: ``E`` events. An event is a reward at a token of a row: a score of the whole row at its last
+trained token, that of a step at its end. With several events per row (process supervision),
+baseline and deviation are over all events of the group (arXiv 2402.03300, 4.1.3).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,19 +24,19 @@ from coloop.spec.training import Credit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedRewards:
-    """Rewards at positions, sorted by row and position, at most one at each place; they are
-    compared within their groups."""
+    """Events, sorted by row and position, with at most one per token; they are compared within
+    groups."""
 
     values: Tensor
     """(E,) float64."""
     groups: Tensor
-    """(E,) long: dense numbers of the groups."""
+    """(E,) long: index of the group, from 0 without gaps."""
     rows: Tensor
-    """(E,) long: whose rewards they are."""
+    """(E,) long: index of the row."""
     lengths: Tensor
-    """(E,) long: trained tokens of those rows."""
+    """(E,) long: number of trained tokens of the row."""
     positions: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
-    """(E,) long: the token at which each stands."""
+    """(E,) long: index of the token in the completion."""
 
     def with_values(self, values: Tensor) -> "GroupedRewards":
         return replace(self, values=values.double())
@@ -55,13 +55,13 @@ class GroupedRewards:
         return self.values.new_zeros(rows).index_add(0, self.rows, self.values)
 
     def at_tokens(self, shape: tuple[int, ...]) -> Tensor:
-        """The events as rewards of tokens. -> (B, T) float32."""
+        """Rewards per token, (B, T) float32."""
         rewards = torch.zeros(shape, dtype=torch.float64)
         return rewards.index_put((self.rows, self.positions), self.values).float()
 
 
 Estimator = Callable[[GroupedRewards], Tensor]
-"""From rewards to advantages before any deviation, (E,)."""
+"""Computes advantages (E,), before any division by a deviation."""
 
 OWN_ESTIMATORS: Final[Mapping[str, Estimator]] = {
     "group_mean_std": lambda given: estimate.group_mean(given.values, given.groups),
@@ -75,14 +75,13 @@ OWN_ESTIMATORS: Final[Mapping[str, Estimator]] = {
 }
 
 ESTIMATORS: Final = WithPlugins(OWN_ESTIMATORS, ESTIMATORS_OF_PLUGINS)
-"""By name, how rows of a group are compared; the records are in `spec.algorithms`."""
+"""Estimators by the name of an advantage in `spec.algorithms`."""
 
 
 def normalise_events(events: GroupedRewards, settings: ResolvedRewards) -> GroupedRewards:
-    """Subtract the baseline and divide by the deviation that the settings name.
+    """Subtract the baseline and divide by the deviation of the settings.
 
-    Estimators that look ahead (returns, GAE) and those without a baseline leave the events as they
-    are.
+    For advantages without a group baseline (returns, GAE), events are unchanged.
     """
     record = ADVANTAGES[settings.advantage]
     if record.needs != "group":
@@ -115,7 +114,7 @@ def last_of_rows(rows: Tensor) -> Tensor:
 
 
 def _whole_rows(events: GroupedRewards) -> GroupedRewards:
-    """One event a row, at its last position, with the row's total."""
+    """One event per row, at its last position, with the row's total."""
     if events.rows.numel() == 0:
         return events
     is_last = last_of_rows(events.rows)
@@ -131,10 +130,10 @@ def _whole_rows(events: GroupedRewards) -> GroupedRewards:
 def per_draw(
     events: GroupedRewards, counts: Tensor, estimate: Callable[[GroupedRewards], GroupedRewards]
 ) -> GroupedRewards:
-    """What an estimator makes of these events where every row stands as often as it was drawn.
+    """Apply `estimate` with each row repeated as often as it was drawn; returns one copy of each.
 
     Args:
-        counts: draws of each row, (rows,), whole numbers from 1 on.
+        counts: how often each row was drawn, (rows,), whole numbers from 1.
     """
     draws = counts.round().long().clamp(min=1)
     of = torch.arange(counts.numel()).repeat_interleave(draws)  # (copies,)
@@ -148,7 +147,7 @@ def per_draw(
 
 
 def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
-    """The events of every copy; sorted by copy and position, as events are."""
+    """The events of all copies, where `of` is the row of each copy."""
     sizes = torch.bincount(events.rows, minlength=int(of.max()) + 1)
     begins = sizes.cumsum(0) - sizes
     own = sizes[of]  # events of each copy
@@ -163,7 +162,8 @@ def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
 
 
 def rows_that_stay(rows: CreditBatch, missing: str) -> list[int]:
-    """Rows that some edge (with `skip_row`: every edge) scores."""
+    """Indices of rows that at least one edge scores; with `skip_row` every edge, but for rows of
+    other writers."""
     if not rows.edges:
         return []
 
@@ -176,7 +176,7 @@ def rows_that_stay(rows: CreditBatch, missing: str) -> list[int]:
 
 
 def sum_of_edges(rows: CreditBatch, missing: str) -> GroupedRewards:
-    """GroupedRewards of the weighted sum, or weighted mean, of what is there."""
+    """Weighted sum of the scores of all edges; with `mean_of_available` the weighted mean."""
     if not any(isinstance(score, Mapping) for edge in rows.edges for score in edge.scores):
         return _sum_of_numbers(rows, missing)
     combined: list[dict[int, float]] = []
@@ -195,8 +195,8 @@ def sum_of_edges(rows: CreditBatch, missing: str) -> GroupedRewards:
 
 
 def _sum_of_numbers(rows: CreditBatch, missing: str) -> GroupedRewards:
-    """`sum_of_edges` where every edge says one number of a row, or nothing: the same additions in
-    the same order, all rows at once."""
+    """`sum_of_edges` for edges with at most one number per row; bit for bit the same, but
+    vectorized."""
     totals, weights = np.zeros(len(rows)), np.zeros(len(rows))
     for edge in rows.edges:
         is_there = np.array([score is not None for score in edge.scores], dtype=np.bool_)
@@ -218,7 +218,7 @@ def _sum_of_numbers(rows: CreditBatch, missing: str) -> GroupedRewards:
 def sum_of_normalised_edges(
     rows: CreditBatch, settings: ResolvedRewards, credit: Credit
 ) -> GroupedRewards:
-    """Each edge normalised among the rows that it scores, then the weighted sum.
+    """Weighted sum of edges that are each normalised over the rows that they score.
 
     With `normalize_then_sum` the sum is normalised over the batch (GDPO, arXiv 2601.05242).
     """
@@ -253,15 +253,15 @@ def sum_of_normalised_edges(
 def normalise_rows(
     events: GroupedRewards, rows: CreditBatch, settings: ResolvedRewards
 ) -> GroupedRewards:
-    """Baseline and deviation of the settings; a row counts as often as it was drawn."""
+    """`normalise_events`, where a row counts as often as it was drawn."""
     return per_draw(events, rows.draws, lambda drawn: normalise_events(drawn, settings))
 
 
 def clip_events(
     events: GroupedRewards, settings: ResolvedRewards, *, is_before: bool
 ) -> GroupedRewards:
-    """Every event kept within plus or minus `reward_clip`, on that side of the baseline on which
-    the settings clip."""
+    """Events clipped to ±`reward_clip`, if the settings clip at this point: before or after the
+    baseline."""
     limit = settings.reward_clip
     if limit is None or is_before is settings.penalizes_after_baseline:
         return events

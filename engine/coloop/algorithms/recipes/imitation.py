@@ -1,4 +1,4 @@
-"""Learning from demonstrations: cross-entropy on the tokens to imitate.
+"""SFT: cross-entropy on the tokens of demonstrations.
 
 Legend: ``B`` sequences, ``T`` token positions.
 """

@@ -1,4 +1,4 @@
-"""A KL coefficient that follows a target, as state for a checkpoint, one an algorithm."""
+"""State of algorithms for checkpoints: an adaptive KL coefficient, and frequencies of classes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from coloop.spec.algorithm import ResolvedKl, ResolvedRewards
 class KlController:
     coefficient: float
     written: float
-    """The coefficient that the settings had; where it is edited, the controller starts anew."""
+    """The coefficient in the settings; if it changes there, the controller restarts from it."""
 
     @classmethod
     def of(cls, kl: ResolvedKl) -> "KlController":
         return cls(coefficient=kl.coefficient, written=kl.coefficient)
 
     def applied(self, settings: ResolvedRewards) -> ResolvedRewards:
-        """The settings with the coefficient of the moment."""
+        """The settings with the current coefficient."""
         assert settings.kl is not None
         if settings.kl.coefficient != self.written:
             self.coefficient = self.written = settings.kl.coefficient
@@ -27,7 +27,7 @@ class KlController:
         return replace(settings, kl=kl)
 
     def observe(self, measured: float, kl: ResolvedKl, *, samples: int) -> None:
-        """Move the coefficient after an update of so many rows."""
+        """Adapt the coefficient to the KL measured in an update of `samples` rows."""
         if kl.target is not None:
             self.coefficient = adapted_coefficient(
                 self.coefficient, measured, target=kl.target, horizon=kl.horizon, samples=samples
@@ -52,9 +52,9 @@ Frequencies = Mapping[float, float]  # by class, its share of the rows; together
 def moved_frequencies(
     before: Frequencies, classes: Sequence[float | None], *, ema: float
 ) -> Frequencies:
-    """f ← ema · f + (1 − ema) · share in this step; without an f the shares.
+    """f ← ema · f + (1 − ema) · share in this step; at first the shares.
 
-    `classes`: of each row; None: it has none.
+    `classes`: the class of each row; None is left out.
     """
     counts = Counter(label for label in classes if label is not None)
     total = sum(counts.values())
@@ -70,7 +70,7 @@ def moved_frequencies(
 
 
 def class_weights(frequencies: Frequencies, *, shape: str) -> dict[float, float]:
-    """f^-p / Σ f^(1-p) of each class, p by the shape."""
+    """Weight of each class: f^-p / Σ f^(1-p), with p by `shape`."""
     power = EXPONENTS[shape]
     there = {label: share for label, share in frequencies.items() if share > 0}
     mean = sum(share ** (1 - power) for share in there.values())

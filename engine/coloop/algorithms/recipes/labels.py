@@ -1,7 +1,7 @@
-"""Learning to say labels: numbers of texts, of steps, or of the text before each token.
+"""Recipes for labels of texts, of steps, or of each token's prefix.
 
-Legend: ``B`` sequences, ``T`` token positions, ``N`` what is labelled.
-The mean is over what is labelled, so a text of many steps weighs as its steps do.
+Legend: ``B`` sequences, ``T`` token positions, ``N`` labels.
+Losses are averaged over labels, so a text counts as often as it has labels.
 """
 
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ from coloop.spec.algorithm import ImplicitPrm, LabelCrossEntropy, Outcome, Regre
 from coloop.spec.heads import Reading
 
 LABEL = "label"
-"""The number that a row of port `labels` is to get, or one for each of its labelled tokens."""
+"""Name of the label of a row of port `labels`, or of its labels per token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRecipe(Recipe[Batch]):
-    """`regression`: squared error; `outcome`: cross-entropy of right and wrong, hard or soft."""
+    """`regression`: squared error; `outcome`: binary cross-entropy, with hard or soft labels."""
 
     name: str
     port: str = "labels"
     reading: Reading = "scores"
-    """Which numbers say them: `scores` of texts, `steps` or `values` of tokens."""
+    """The outputs of the model to train: `scores` of texts, `steps` or `values` of tokens."""
 
     def needs(self, settings: Regression | Outcome) -> Needs:
         del settings
@@ -81,7 +81,7 @@ class LabelRecipe(Recipe[Batch]):
         return by_token[batch.loss_mask]
 
     def _of_labelled(self, batch: Batch, numbers: Tensor) -> Tensor:
-        """Numbers of rows (B,) or tokens (B, T) at what is labelled. -> (N,)."""
+        """Numbers of rows (B,) or tokens (B, T) for each label. -> (N,)."""
         if self.reading == "scores":
             return numbers
         wide = numbers[:, None].expand(batch.loss_mask.shape) if numbers.dim() == 1 else numbers
@@ -93,7 +93,7 @@ class LabelRecipe(Recipe[Batch]):
 
 
 def one_score(outputs: ModelOutputs) -> Tensor:
-    """The score of each text, (B,); raises where the model has logits of several classes."""
+    """The score of each text, (B,); raises ValueError for several classes."""
     scores = outputs.scores
     assert scores is not None
     if scores.shape[1] != 1:
@@ -109,7 +109,7 @@ PRIOR = "log_probs_reference"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitPrmRecipe(Recipe[Batch]):
-    """The algorithm of port `labels` of a language model; mean over rows."""
+    """Implicit PRM: labels as outcomes of a language model; mean over rows."""
 
     name: str = "implicit_prm"
     port: str = "labels"
@@ -147,16 +147,17 @@ TWO = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceRecipe(Recipe[Batch]):
-    """−Σ_c q_c log p_c over the labels alone, mean over texts (arXiv 2506.14175).
+    """Cross-entropy −Σ_c q_c log p_c over the label words or classes, mean over texts (arXiv
+    2506.14175).
 
-    q is the label with a share s = `label_smoothing` moved to the others: (1 − s) q + s (1 − q) /
-    (C − 1). Of pairs each text is a row of its own.
+    The target is (1 − s) q + s (1 − q) / (C − 1), with q the label and s = `label_smoothing`. Each
+    text of a pair is a row of its own.
     """
 
     name: str = "label_ce"
     port: str = "labels"
     reading: Reading = "scores"
-    """What says them: `choices` behind a prompt, or `scores`, one for each class."""
+    """The outputs of the model to train: `choices` after a prompt, or `scores` of classes."""
 
     def needs(self, settings: LabelCrossEntropy) -> Needs:
         del settings
@@ -184,7 +185,8 @@ class ChoiceRecipe(Recipe[Batch]):
 
 
 def shares_of(labels: Tensor, classes: int) -> Tensor:
-    """What each class gets: of two the chance of the first, else the right one's index."""
+    """Targets (B, C): of two classes, a label is the probability of the first; else it is an
+    index."""
     if classes == TWO:
         return wide(labels)[:, None] * labels.new_tensor([1.0, -1.0]) + labels.new_tensor([0, 1.0])
     return one_hot(labels.long(), classes)

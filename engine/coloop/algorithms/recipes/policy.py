@@ -1,9 +1,9 @@
-"""Learning from scores: advantages times a policy loss, plus KL and minus entropy.
+"""The recipe of port `rewards`: a policy loss with advantages, plus KL, minus entropy.
 
 Legend: ``B`` sequences, ``T`` token positions.
-All algorithms of port `rewards` are settings of this one recipe.
-Invariant: tokens outside the loss mask take part in nothing, and a number that looks across tokens
-looks inside one sequence only; what looks across the batch is prepared, once an order.
+All algorithms of the port are settings of this recipe. Tokens outside the loss mask have no effect.
+`loss` looks across the tokens of one sequence only; what depends on the whole batch is computed by
+`prepare`, once per learn request.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
 ROW_LOSSES = frozenset({"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"})
-"""Losses of a token or a sequence alone."""
+"""Losses that need nothing from other sequences."""
 
 CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
-"""Losses that treat some tokens of the batch apart, chosen once an order by the covariances of the
-old policy, and the name of these."""
+"""Losses that treat some tokens of the batch differently, with the name of their mask. `prepare`
+selects them by covariances under the old policy."""
 
 _CLIPS = ("clip_low", "clip_high")
 _RATIO_LOSSES: Mapping[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
@@ -47,10 +47,10 @@ _RATIO_LOSSES: Mapping[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
     "gmpo": (losses.gmpo, _CLIPS),
     "clip_cov": (losses.clipped, _CLIPS),
 }
-"""Losses of the ratio, and the settings that each takes."""
+"""Losses of the probability ratio, with the settings that each takes."""
 
 _CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
-"""Losses that stop the gradient of what they clip."""
+"""For losses without a gradient where they clip: which tokens are clipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class PolicyRecipe(Recipe[Batch]):
     def _tokens(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
     ) -> dict[str, Tensor]:
-        """Each token's advantage, log ratio, whether it was clipped, and the loss's KL."""
+        """Numbers per token for display: advantage, log ratio, KL, and whether it was clipped."""
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         estimator = "k3" if settings.kl is None else settings.kl.estimator
@@ -183,7 +183,7 @@ def policy_loss(
 ) -> Tensor:
     """The loss of each token. (B, T) -> (B, T).
 
-    `chosen`: (B, T) bool, tokens that the loss treats apart.
+    `chosen`: (B, T) bool, the mask of CHOSEN_TOKENS.
     """
     if settings.loss == "policy_gradient":
         return losses.policy_gradient(log_probs, advantages, mask)
@@ -204,7 +204,8 @@ def policy_loss(
 def _loss_of_others(
     batch: Batch, log_probs: Tensor, own: Tensor, settings: ResolvedRewards
 ) -> Tensor:
-    """−A π / (π + c) of rows that others wrote: no ratio, no clip (arXiv 2504.14945). (B, T)."""
+    """−A π / (π + c) for rows of other writers, without ratio or clip (arXiv 2504.14945). (B,
+    T)."""
     if settings.off_policy is None:
         return torch.zeros_like(log_probs)
     weights = off_policy_weights(log_probs, shaping=settings.off_policy.shaping)
@@ -229,7 +230,8 @@ def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
 def _clipped(
     batch: Batch, log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards
 ) -> Tensor | None:
-    """Tokens whose gradient the loss stops; None where it has no such. (B, T) bool."""
+    """Tokens without a gradient because they are clipped, (B, T) bool; None if the loss has
+    none."""
     is_clipped = _CLIP_TESTS.get(settings.loss)
     if is_clipped is None:
         return None
@@ -240,7 +242,8 @@ def _clipped(
 
 
 def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards) -> Tensor:
-    """ρ of each token, or its sequence's where the loss has that one; with gradient. (B, T)."""
+    """The ratio ρ of each token, for `sequence_clipped` that of its sequence; with gradient. (B,
+    T)."""
     if settings.loss == "sequence_clipped":
         ratio = losses.sequence_ratio(log_probs, old, mask, reduce=settings.reduce)
         return ratio[:, None].expand_as(log_probs)
@@ -248,9 +251,10 @@ def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewar
 
 
 def _correction(batch: Batch, log_probs: Tensor, old: Tensor, settings: ResolvedRewards) -> Tensor:
-    """Weights where engine and trainer disagree; the ratio is never anchored at the engine.
+    """Importance weights for the difference between trainer and rollout engine, (B, T).
 
-    A loss without a ratio has nothing else to say how far the policy has come from its rows.
+    They compare the old policy with the engine, for `policy_gradient`, which has no ratio, the
+    current policy.
     """
     if batch.log_probs_rollout is None:
         return torch.ones_like(old)

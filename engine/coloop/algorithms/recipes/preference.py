@@ -1,11 +1,11 @@
-"""Learning from pairs: chosen more likely, rejected less, measured against a reference or alone.
+"""Recipes for pairs: preference losses, with or without a reference, and Bradley-Terry.
 
-Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are over both sides, 2P rows with
+Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are for both sides, 2P rows with
 the chosen ones first.
-With `sft: a` the loss of a pair is a · imitation + (1 − a) · preference, where imitation is the
-mean negative log-prob of the chosen side's tokens (arXiv 2404.19733).
-Invariant: a pair's loss looks at that pair only; what looks across the batch (`kto`, `bco`, `aot`)
-is prepared, once an order.
+With `sft: a`, the loss of a pair is a · sft + (1 − a) · preference, where sft is the mean negative
+log-prob of the chosen side's tokens (arXiv 2404.19733).
+`loss` looks at each pair alone; what depends on the whole batch (`kto`, `bco`, `aot`) is computed
+by `prepare`, once per learn request.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,18 +31,18 @@ from coloop.algorithms.recipes.protocol import (
 from coloop.spec.algorithm import SMOOTHED_LOSSES, SOFT_LOSSES, BradleyTerry, ResolvedPreference
 
 DIVERGENCE = "divergence"
-"""How far the policy is from its reference, over the batch: what `kto` measures a text against."""
+"""Name of z0 of `kto`: an estimate of the policy's KL to its reference, over the batch."""
 SHIFT = "shift"
-"""Mean reward of all sides of the batch: what `bco` measures a text against."""
+"""Name of δ of `bco`: the mean reward of all sides of the batch."""
 AGAINST_CHOSEN, AGAINST_REJECTED = "against_chosen", "against_rejected"
-"""What `aot` compares the two sides of a pair with: the other sides of their ranks in the batch."""
+"""Names of what `aot` compares the two sides of a pair with: the opposite sides of equal rank."""
 
 PREPARED: Mapping[str, frozenset[str]] = {
     "kto": frozenset({DIVERGENCE}),
     "bco": frozenset({SHIFT}),
     "aot": frozenset({AGAINST_CHOSEN, AGAINST_REJECTED}),
 }
-"""What losses across the batch read of it. `aot` compares by the order of the policy before."""
+"""The numbers that a loss needs from `prepare`. The ranks of `aot` are those before the update."""
 
 LOSSES: Mapping[str, Callable[..., Tensor]] = {
     "sigmoid": preference.sigmoid,
@@ -55,9 +55,10 @@ LOSSES: Mapping[str, Callable[..., Tensor]] = {
     "apo": preference.apo,
     "discopop": preference.discopop,
 }
-"""Losses of the two log ratios and `beta` alone."""
+"""Losses that depend on the two log ratios and `beta` only, some also on SMOOTHED or soft
+labels."""
 SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
-"""Of these, the ones that take `label_smoothing`."""
+"""Those of LOSSES that take `label_smoothing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ def preference_loss(
 ) -> Tensor:
     """The loss of each pair. (P,) -> (P,).
 
-    `prepared`: (P,) each, of the whole batch, for the losses that read it.
+    `prepared`: the results of `prepare` for the loss, (P,) each.
     """
     beta, smoothing = settings.beta, settings.label_smoothing
     match settings.loss:
@@ -156,7 +157,7 @@ def preference_loss(
 
 
 def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference) -> Tensor:
-    """z0 = max(0, mean of log ratios of answers to other prompts), 0 without any. (P,)."""
+    """z0 = max(0, mean log ratio of answers to other prompts), 0 without any; repeated to (P,)."""
     divergence = torch.zeros(())
     if batch.extra is not None:
         assert outputs.extra is not None
@@ -180,7 +181,7 @@ def _log_ratios(log_probs: Tensor, texts: Batch, settings: ResolvedPreference) -
 
 
 def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | None:
-    """Probabilities, where a pair has one that is not 1."""
+    """Probabilities of the pairs, (P,); None if all are 1."""
     if bool((batch.probability == 1.0).all()):
         return None
     if settings.loss not in SOFT_LOSSES:
@@ -199,8 +200,8 @@ def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tenso
 
 
 def _metrics(chosen: Tensor, rejected: Tensor, name: str, beta: float = 1.0) -> Shown:
-    """Means over pairs of what is compared, (P,) each. Both sides may fall while their margin
-    rises."""
+    """Accuracy, margin and both sides of a comparison, (P,) each. Both sides may fall while the
+    margin rises."""
     chosen, rejected, size = chosen.detach(), rejected.detach(), float(chosen.numel())
     margin = beta * (chosen - rejected)
     # a tie (as at the start, where policy and reference are equal) is half right.
@@ -218,7 +219,7 @@ def _metrics(chosen: Tensor, rejected: Tensor, name: str, beta: float = 1.0) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BradleyTerryRecipe(Recipe[PairBatch]):
-    """Bradley-Terry: p = σ(s_chosen − s_rejected − margin) is the probability of the order.
+    """Bradley-Terry: σ(s_chosen − s_rejected − margin) is the probability that chosen is better.
 
     `center` adds the mean of (s_chosen + s_rejected)², which keeps scores near 0 (arXiv
     2312.09244).

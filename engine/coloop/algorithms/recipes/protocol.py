@@ -1,8 +1,8 @@
-"""What a recipe is: the credit and the loss of one algorithm, as pure functions over batches.
+"""The interface of recipes: the loss of an algorithm, as pure functions of batches.
 
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs, ``C`` classes.
-Invariant: `loss` is an undivided sum and `count` the same batch's share of the divisor, so a
-trainer may cut an optimizer step into any micro-batches and divide once.
+`loss` returns an undivided sum, and `count` the batch's share of the divisor, so that a trainer may
+split an optimizer step into any micro-batches.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from coloop.algorithms.kl import KlEstimator, kl_divergence
 from coloop.algorithms.masks import masked_sum
 
 Score = float | None | Mapping[int, float]
-"""A number for the row, "does not apply", or numbers at token positions of the completion."""
+"""A number for the row, None if it does not apply, or numbers by token of the completion."""
 
 
 def total_of(score: Score) -> float | None:
@@ -29,7 +29,7 @@ def total_of(score: Score) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeScores:
-    """What one edge into `rewards` delivered, row by row."""
+    """The scores that an edge into `rewards` delivered, by row."""
 
     name: str
     weight: float
@@ -41,67 +41,69 @@ class EdgeScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutputs:
-    """What a model says about a batch, of what it was asked for."""
+    """A model's outputs for a batch; None for those that were not requested."""
 
     log_probs: Tensor | None = None
-    """(B, T) float32, at the rollout's temperature; 0 outside the loss mask."""
+    """(B, T) float32, at the temperature of the sequence; 0 outside the loss mask."""
     entropy: Tensor | None = None
-    """(B, T) float32; carries a gradient only where the recipe asks for it."""
+    """(B, T) float32; with a gradient only for `Needs.entropy_gradient`."""
     values: Tensor | None = None
-    """(B, T) float32: of the text before each trained token; 0 outside the loss mask."""
+    """(B, T) float32: value of the text before each trained token; 0 outside the loss mask."""
     scores: Tensor | None = None
-    """(B, C) float32: of each whole text, a score where C is 1, else the logits of its classes."""
+    """(B, C) float32: score of each text (C = 1), or logits of its classes."""
     choices: Tensor | None = None
-    """(B, C) float32: log-prob of each of a text's choices as the next word."""
+    """(B, C) float32: log-prob of each of `Batch.choices` as the next token."""
     steps: Tensor | None = None
-    """(B, T) float32: of the text up to each trained token, that token included; 0 elsewhere."""
+    """(B, T) float32: score of the text up to and including each trained token; 0 elsewhere."""
     extra: "ModelOutputs | None" = None
-    """About the further texts of pairs, where a recipe prepares with them and there are some."""
+    """Outputs for `PairBatch.extra`, in `prepare` of recipes with `Needs.extra`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOutput:
     total: Tensor  # scalar with gradient
     metrics: Mapping[str, tuple[Tensor | float, Tensor | float]] = field(default_factory=dict)
-    """(sum, count) of each; the mean is taken over all micro-batches."""
+    """(sum, count) by name; means are over all micro-batches."""
     maxima: Mapping[str, Tensor] = field(default_factory=dict)
-    """Reduced by maximum over all micro-batches."""
+    """By name, numbers of which the maximum over all micro-batches is reported."""
     explained: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """(truth (N,), its prediction (N,)), for the explained variance over all micro-batches."""
+    """(target (N,), prediction (N,)) by name, for the explained variance over all micro-batches."""
     tokens: Mapping[str, Tensor] = field(default_factory=dict)
-    """(B, T) by name, without gradient, for people to look at."""
+    """(B, T) by name, without gradient, for display."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a loss asks the model for, and what it reads of the rows."""
+    """The outputs of the model and the numbers of rows that a recipe needs."""
 
     log_probs: bool = True  # of the trained tokens, by the head of words
     entropy: bool = False
     entropy_gradient: bool = False  # the loss contains the entropy
     values: bool = False  # a number for each trained token, by the score head
     scores: bool = False
-    """A number, or the logits of classes, for each text, by the score head at its last token."""
+    """A score, or logits of classes, for each text, by the score head at its last token."""
     choices: bool = False
-    """How likely each of a text's choices comes next, by the head of words; and nothing else."""
+    """Log-probs of each text's choices, by the language-model head; excludes all other outputs."""
     steps: bool = False
-    """A number for each trained token, by the score head at that token itself."""
+    """A score for each trained token, by the score head at that token."""
     reads: frozenset[str] = frozenset()
-    """Names of numbers of rows; others are left behind, so rows may differ in them."""
+    """Names of the numbers of rows that it reads; others are dropped, so only some rows may have
+    them."""
     prepares: frozenset[str] = frozenset()
-    """Names of the numbers of tokens or rows that `prepare` gives once an order."""
+    """Names of the numbers that `prepare` returns."""
     prepares_old: bool = False
-    """`prepare` gives what the model said before the order; a single step computes that itself."""
+    """Whether `prepare` only returns the model's outputs before the update; with a single optimizer
+    step, `loss` computes these itself."""
     extra: bool = False
-    """`prepare` is told what the model says of further texts that rows bring."""
+    """Whether `prepare` needs outputs for `PairBatch.extra`."""
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch | PairBatch)
 
 
 class Recipe(ABC, Generic[AnyBatch]):
-    """Loss of one algorithm over rows or pairs; `settings`: as `coloop.spec.algorithm` resolves
-    its section."""
+    """The loss of an algorithm over rows or pairs. `settings` are those that `resolve_algorithm` of
+    `coloop.spec.algorithm` returns."""
 
     name: str
     port: str  # the teaching port it serves
@@ -116,16 +118,16 @@ class Recipe(ABC, Generic[AnyBatch]):
     def prepare(
         self, batch: AnyBatch, outputs: ModelOutputs, settings: Any, generator: Generator
     ) -> Mapping[str, Tensor]:
-        """The numbers that `needs` says, from the whole batch and outputs before it is learned.
+        """The numbers `Needs.prepares`, from the whole batch before its first update: (B, T) per
+        token, or (B,) or (P,). Called once per learn request.
 
-        (B, T) of tokens, else (B,) or (P,); `outputs` on the CPU, without gradient; `generator` has
-        the order's seed.
+        `outputs` are on the CPU, without gradient; `generator` has the seed of the learn request.
         """
         del batch, outputs, settings, generator
         return {}
 
     def count(self, batch: AnyBatch, settings: Any) -> float:
-        """This batch's share of the divisor: rows or pairs, unless a recipe counts otherwise."""
+        """The batch's share of the divisor: by default its rows or pairs."""
         del settings
         return float(batch.row_counts.double().sum())
 
@@ -146,7 +148,7 @@ def tokens_of_words(
     reference: Tensor | None,
     estimator: KlEstimator | str = "k3",
 ) -> dict[str, Tensor]:
-    """The same by the token, with its log-prob: (B, T) by name, 0 outside the mask."""
+    """Log-prob, entropy and KL of each token, for display: (B, T) by name, 0 outside the mask."""
     numbers: dict[str, Tensor] = {}
     if outputs.log_probs is not None:
         numbers["log_prob"] = outputs.log_probs.detach()
@@ -158,7 +160,7 @@ def tokens_of_words(
 
 
 def shown_of_words(outputs: ModelOutputs, mask: Tensor, reference: Tensor | None) -> Shown:
-    """Entropy, and k3 KL to the reference if any: means over the trained tokens of `mask`."""
+    """Metrics of language models: entropy, and KL (k3) to the reference if any, over `mask`."""
     count, shown = mask.sum(), Shown()
     if outputs.entropy is not None:
         shown["entropy"] = (masked_sum(outputs.entropy.detach(), mask), count)

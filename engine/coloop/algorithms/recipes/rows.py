@@ -1,7 +1,7 @@
-"""Ragged rows as tensors and back, with masks and group numbers.
+"""Rows for credit assignment: scores, masks and groups, also as tensors.
 
 Legend: ``B`` rows, ``T`` completion tokens.
-What is of rows is known at once; (B, T) is made only where somebody asks for numbers by the token.
+Tensors of shape (B, T) are created on demand only.
 """
 
 import math
@@ -27,30 +27,31 @@ BY_ROW = (
     *("rows", "groups", "loss_masks", "taught", "counts", "of_others", "greedy_scores"),
     *("log_probs_reference", "log_prob_differences", "values"),
 )
-"""Fields of a `CreditBatch` that have one entry a row, where they are given."""
+"""Fields of a `CreditBatch` with one entry per row, if given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreditBatch:
-    """Rows of one role and step on their way through the credit of one algorithm: with scores, then
-    with advantages. Sequences are by row."""
+    """Rows of a role and step for the credit assignment of one algorithm, and its results.
+    Sequences have one entry per row."""
 
     rows: Sequence[Any] = ()  # what the caller knows them by; recipes do not look at it
     edges: Sequence[EdgeScores]
     groups: Sequence[Hashable] = ()  # group key of each row; rows of one key share a baseline
     loss_masks: Sequence[Mask]  # trained tokens of each completion
     taught: Sequence[bool] | None = None
-    """False for rows that only count in their group's baseline; None: all are taught."""
+    """False for rows that only count in the baseline of their group; None: all are trained on."""
     counts: Sequence[float] | None = None  # how often each row was drawn; None: once
     of_others: Sequence[bool] | None = None
-    """True for rows that others wrote, of which one edge alone speaks; None: there are none."""
+    """True for rows of other writers, for which one scoring edge is enough; None: there are
+    none."""
     log_probs_reference: Sequence[Numbers | None] | None = None
-    """By the reference, of each completion; None for rows that it has not measured."""
+    """Log-probs of each completion by the reference; None for rows that it has not scored."""
     log_prob_differences: Sequence[Numbers] | None = None
     """log policy - log reference at each token of each completion; for KL in the reward."""
     values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
     critic_lambdas: Sequence[float] = ()
-    """Lambdas of critics' returns, beside that of the advantages."""
+    """Lambdas of critics that have one of their own, for `returns_at`."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
 
@@ -59,27 +60,27 @@ class CreditBatch:
     settings: Any = None
     """Of the algorithm: `ResolvedRewards`."""
     advantages: tuple[float | Numbers | None, ...] = ()
-    """One number for all trained tokens, or one for each token of the completion; None for rows
-    that leave the update."""
+    """Per row: a number for all trained tokens, or one per token of the completion; None for rows
+    that leave the update or are not taught."""
     returns: tuple[Numbers | None, ...] | None = None
-    """What a critic learns that looks as far ahead as the advantages; None without values."""
+    """Per row: returns with the lambda of the advantages, per token; None without values."""
     returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
-    """By lambda, what critics learn that look further ahead, or less far."""
+    """Returns by the lambdas of `critic_lambdas`, as `returns`."""
     rewards: tuple[float | None, ...] = ()  # the combined reward, before any baseline and KL
     kl: float | None = None
-    """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
+    """Mean KL per trained token, without the coefficient; None if KL is not in the reward."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     alerts: tuple[tuple[str, str], ...] = ()  # (code, message) of what a person should look at
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many rows are not among these, by what they lack."""
+    """Number of rows that were left out, by what they lack."""
     why_left_out: str = ""
-    """Where an edge to the critic is missing."""
+    """Explanation, if rows were left out because an edge to the critic is missing."""
 
     def __len__(self) -> int:
         return len(self.loss_masks)
 
     def only(self, index: Sequence[int]) -> Self:
-        """The rows at these places, before an algorithm has found anything."""
+        """The rows with these indices; for a batch without results."""
         given = {name: getattr(self, name) for name in BY_ROW}
         picked: dict[str, Any] = {
             name: [values[row] for row in index] for name, values in given.items() if values
@@ -88,7 +89,7 @@ class CreditBatch:
         return replace(self, edges=edges, **picked)
 
     def scored(self) -> Self:
-        """Without rows of which no edge has a number."""
+        """Without rows that no edge scores."""
         return self.only(
             [
                 row
@@ -101,17 +102,17 @@ class CreditBatch:
 
     @cached_property
     def masks(self) -> list[Mask]:
-        """Of each row, true on trained tokens."""
+        """Per row, a mask of trained tokens."""
         return [mask_of(mask) for mask in self.loss_masks]
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Completion tokens of each, trained or not."""
+        """Completion tokens of each row, trained or not."""
         return [len(mask) for mask in self.masks]
 
     @cached_property
     def group_numbers(self) -> Tensor:
-        """(B,) long, dense from 0."""
+        """(B,) long: index of each row's group, from 0 without gaps."""
         numbers: dict[Hashable, int] = {}
         return torch.tensor(
             [numbers.setdefault(group, len(numbers)) for group in self.groups], dtype=torch.long
@@ -119,22 +120,22 @@ class CreditBatch:
 
     @cached_property
     def is_taught(self) -> Tensor:
-        """(B,) bool, false for rows that only count in their group's baseline."""
+        """(B,) bool: `taught` as a tensor."""
         return torch.tensor(self.taught or [True] * len(self), dtype=torch.bool)
 
     @cached_property
     def draws(self) -> Tensor:
-        """(B,) float32, how often each was drawn."""
+        """(B,) float32: how often each row was drawn."""
         return torch.tensor(self.counts or [1.0] * len(self), dtype=torch.float32)
 
     @cached_property
     def lengths(self) -> Tensor:
-        """(B,) long, trained tokens."""
+        """(B,) long: number of trained tokens."""
         return self._of_masks(np.count_nonzero)
 
     @cached_property
     def last(self) -> Tensor:
-        """(B,) long, the last trained token: where the score of a whole row stands; 0 without
+        """(B,) long: index of the last trained token, which gets the score of the row; 0 without
         any."""
         return self._of_masks(_last_true)
 
@@ -145,26 +146,26 @@ class CreditBatch:
 
     @cached_property
     def mask(self) -> Tensor:
-        """(B, T) bool, true on trained tokens."""
+        """(B, T) bool: true for trained tokens."""
         return pad(self.masks, torch.bool)
 
     @cached_property
     def taught_mask(self) -> Tensor:
-        """(B, T) bool, `mask` without the rows that are not taught."""
+        """(B, T) bool: `mask` of the rows in `is_taught`."""
         return self.mask & self.is_taught[:, None]
 
     def at_taught_tokens(self, numbers: Tensor) -> Tensor:
-        """Each row's number for each trained token of taught rows, in mask order. (B,) -> (N,)."""
+        """Each row's number, repeated for each token of `taught_mask`. (B,) -> (N,)."""
         times = torch.where(self.is_taught, self.lengths, 0)
         return torch.from_numpy(np.repeat(numbers.numpy(), times.numpy()))
 
     def arrays(self, numbers: Tensor) -> list[Numbers]:
-        """Rows of (B, T) without padding."""
+        """The rows of (B, T) as arrays without padding."""
         full = numbers.numpy()
         return [numbers_of(full[row, :size]) for row, size in enumerate(self.sizes)]
 
     def numbers_or_arrays(self, numbers: Tensor) -> list[float | Numbers]:
-        """One number for a row whose trained tokens all have the same, else one for each token."""
+        """Per row: a number if all trained tokens have the same, else an array of one per token."""
         high = numbers.masked_fill(~self.mask, -torch.inf).amax(1).tolist()
         low = numbers.masked_fill(~self.mask, torch.inf).amin(1).tolist()
         return [
@@ -179,7 +180,7 @@ def _last_true(mask: Mask) -> int:
 
 
 def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
-    """Rows of numbers as (B, T), T at least 1, 0 where a row has ended."""
+    """Rows of numbers as (B, T), padded with 0; T is at least 1."""
     sizes = [len(row) for row in rows]
     return padded(rows, sizes, max(sizes, default=0) or 1, 0, dtype)
 
@@ -187,10 +188,10 @@ def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
 def balanced_counts(
     counts: Sequence[int], sizes: Sequence[float], *, to: int, by: str, seed: int
 ) -> list[int]:
-    """How often each row of a group stands in the update, `to` in all; 0: it leaves.
+    """How often each row of a group counts in the update, `to` in total; 0: it leaves.
 
-    `counts`: of draws. `sizes`: how much each would teach, the greatest first where `by` is
-    `advantage`; with `random` the seed decides.
+    `counts`: how often each was drawn. `sizes`: its priority if `by` is `advantage`, the largest
+    first; with `random` the seed decides.
     """
     draws = [row for row, count in enumerate(counts) for _ in range(count)]
     if not draws:
@@ -213,12 +214,12 @@ OF_OTHERS = "of_others"  # 1 for a row that others wrote, 0 for an own one
 
 
 def advantages_of(number: int) -> str:
-    """Where the advantages of the algorithm at this place stand."""
+    """Name of the advantages of the algorithm with this index."""
     return ADVANTAGES if number == 0 else f"{ADVANTAGES}.{number}"
 
 
 def rows_of_algorithm(rows: Sequence[TokenSequence], number: int) -> list[TokenSequence]:
-    """The rows that the algorithm at this place learns from, with its advantages."""
+    """The rows that the algorithm with this index trains on, with its advantages."""
     if number == 0:
         return [row for row in rows if row.advantages is not None]
     name = advantages_of(number)
@@ -226,7 +227,7 @@ def rows_of_algorithm(rows: Sequence[TokenSequence], number: int) -> list[TokenS
 
 
 def own_tokens(batch: Batch) -> Tensor:
-    """Trained tokens of rows that the learner wrote. (B, T) bool."""
+    """Trained tokens of rows that the learner itself generated. (B, T) bool."""
     of_others = batch.given(OF_OTHERS)
     return batch.loss_mask if of_others is None else batch.loss_mask & (of_others == 0)[:, None]
 
@@ -244,14 +245,13 @@ def returns_over_rounds(
     last_tokens: Sequence[int],
     discount: float,
 ) -> list[Score]:
-    """R of each row of one role.
+    """R of each row of a role.
 
     Args:
-        rounds: in which the rows were written.
-        below: of each row the places of the next round's rows that descend from it.
-        last_tokens: of each completion the position of the last trained token, on which later
-            rewards
-            land where a row's own score is one by the token.
+        rounds: the round of each row.
+        below: for each row, indices of the next round's rows that descend from it.
+        last_tokens: for each row, the index of its last trained token; if its own score is by
+            token, this token gets the rewards of later rounds.
     """
     returns = list(scores)
     for row in sorted(range(len(scores)), key=lambda row: -rounds[row]):

@@ -31,13 +31,13 @@ RECIPES: dict[str, Recipe[Any]] = {
     for record in families()
     if record.recipe is not None
 }
-"""By family name of the loop language."""
+"""Recipes by the family name of an algorithm."""
 
 
 def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe[Any]:
-    """The recipe of resolved settings; raises where it cannot run.
+    """The recipe of resolved settings; raises ValueError if it cannot run.
 
-    `reading`: which numbers of the model are to say labels.
+    `reading`: for labels, the outputs of the model to train.
     """
     family = family_of(settings.name)
     if family not in RECIPES:

@@ -1,7 +1,7 @@
-"""Learning returns: the clipped value loss of a critic, mean over the tokens of the optimizer step.
+"""The recipe of port `returns`: the clipped value loss of a critic, mean over tokens.
 
 Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens.
-The old values are those of the critic before the order began.
+Old values are those of the critic before the learn request.
 """
 
 from collections.abc import Mapping
