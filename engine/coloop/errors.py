@@ -1,9 +1,9 @@
 """Exceptions of coloop, picklable across processes.
 
-Mistakes in a loop are `Diagnostic`s, which are collected and never raised. An exception of this
-tree ends an operation: a file that cannot be read, a worker that died, user code that raised.
+Mistakes in a loop are `Diagnostic`s, which are collected and not raised. These exceptions end an
+operation: a file cannot be read, a worker died, user code raised.
 
-Fields of an exception are also its `args`, so that `pickle` rebuilds it in another process.
+The fields of an exception are its `args`, so that `pickle` can rebuild it in another process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ColoopError(Exception):
 
 @dataclass(eq=False, repr=False)
 class LoopRefused(ColoopError):
-    """A loop cannot be read, changed or run; `diagnostics` says why, each with its code."""
+    """A loop cannot be read, changed or run; `diagnostics` say why, and may be empty."""
 
     diagnostics: Sequence[object] = ()
 
@@ -42,7 +42,7 @@ class LoopRefused(ColoopError):
 
 @dataclass(eq=False, repr=False)
 class WorkerFailed(ColoopError):
-    """A worker process does not continue; `rank` is None if its pool had already ended."""
+    """A worker process ended or is stuck; `rank` is None if its whole pool had already ended."""
 
     pool: str | None = None
     rank: int | None = None
@@ -50,7 +50,7 @@ class WorkerFailed(ColoopError):
 
 @dataclass(eq=False, repr=False)
 class NodeFailed(ColoopError):
-    """Something that a node names cannot be used; `node` and `field` are given where known."""
+    """Something that a node refers to cannot be used; `node` and `field` are None if unknown."""
 
     node: str | None = None
     field: str | None = None
@@ -136,13 +136,14 @@ class WorkerDied(WorkerFailed):
 
 
 class StageStalled(WorkerFailed):
-    """A worker made no progress within the cluster's deadline."""
+    """A worker made no progress before the deadline of the cluster settings."""
 
     code = "cluster.stage_stalled"
 
 
 class WeightsNotUpdated(ColoopError):
-    """After a sync, engine and trainer score the fixed probe differently, or nothing changed."""
+    """After a weight sync, log-probs of a probe differ between generator and trainer, or have not
+    changed."""
 
     code = "sync.weights_not_updated"
 
@@ -154,7 +155,7 @@ class ModelUnavailable(NodeFailed):
 
 
 class RequestRefused(ColoopError):
-    """A prompt cannot be completed; the message names the row and the limit."""
+    """A prompt or chat cannot be encoded or completed; the message says why."""
 
     code = "rollout.request_refused"
 
@@ -191,8 +192,7 @@ class ServiceFailed(NodeFailed):
 
 @dataclass(eq=False, repr=False)
 class StageFailed(ColoopError):
-    """A stage failed with an error of a library or a bug. The message names stage, step and the
-    error."""
+    """A stage failed because of a library or a bug; the message names stage, step and error."""
 
     code = "run.stage_failed"
 
@@ -209,7 +209,7 @@ class OutOfMemory(StageFailed):
 
 
 class NothingLearned(ColoopError):
-    """Many steps in a row had no update and no row for a buffer; the message says why."""
+    """Many consecutive steps had no update and no row for a buffer; the message says why."""
 
     code = "run.nothing_learned"
 
@@ -239,12 +239,12 @@ def is_full(error: Exception) -> bool:
 
 
 class CheckpointError(ColoopError):
-    """A checkpoint is missing, damaged, or belongs to a loop of another shape."""
+    """A checkpoint cannot be written, is missing or damaged, or does not fit the loop."""
 
     code = "checkpoint.unusable"
 
 
 class StopRequested(ColoopError):
-    """The run was asked to stop; raised at a safe point and caught by the loop alone."""
+    """The run was asked to stop; raised at a safe point, and caught by the run loop only."""
 
     code = "run.stop_requested"

@@ -80,8 +80,8 @@ def _export(folder: Path, node: str, out: Path, at: str) -> None:
 
 
 def export_model(folder: Path, out: Path) -> None:
-    """Write the weights of a checkpoint's folder as a model folder, which is replaced; an adapter
-    is merged into it, and stands in `adapter/` by itself, as peft reads it.
+    """Write the weights in a folder of a checkpoint as a model folder, which is replaced. An
+    adapter is merged, and also written to `adapter/` in the format of peft.
 
     Raises `CheckpointError`, `StorageFull`, `ModelUnavailable`.
     """

@@ -1,4 +1,4 @@
-"""Help of an algorithm with the settings of a node: its loss in formulas, its curves, its paper."""
+"""Help for an algorithm with given settings: formulas, curves to watch, paper."""
 
 from __future__ import annotations
 

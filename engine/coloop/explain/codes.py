@@ -1,8 +1,8 @@
-"""Help of one code, as the command line prints it and the service gives it.
+"""Help for the code of a finding or alert, for the command line and the service.
 
-Texts are files of `pages/`, one a family of codes. A wrong and a right example is what differs
-between two loops, two texts or two readings: it is cut out of the loops themselves (`loops/` with
-the changes that a page names), so nothing is shown that was not checked.
+Texts are in `pages/`, one file per family of codes. The wrong and the right example are the parts
+in which two loops differ (`loops/` with the changes in the page), or two texts, or two sets of
+metrics. They come from complete loops, so that tests can check them.
 """
 
 from __future__ import annotations

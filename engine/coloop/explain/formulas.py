@@ -1,7 +1,7 @@
-"""What an algorithm computes with its own settings, formula by formula.
+"""The formulas of an algorithm, with its settings.
 
-Written from the resolved settings that the recipes read (`recipes.credit`, `recipes.policy`,
-`recipes.preference`): a term that is off does not appear, and each number is the one that runs.
+Built from the resolved settings that the recipes use (`recipes.credit`, `recipes.policy`,
+`recipes.preference`): terms that are off are left out, and numbers are the actual ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _DEVIATIONS = {
 
 
 def reward_formulas(settings: ResolvedRewards) -> list[Formula]:
-    """From the reward of a text to the loss of an optimizer step."""
+    """Formulas of an algorithm of port `rewards`, from the reward of a text to the loss of a
+    step."""
     return [
         *_rewards(settings),
         *_advantages(settings),

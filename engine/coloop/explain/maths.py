@@ -1,6 +1,6 @@
-"""Formulas in LaTeX: as MathML for the page (`latex2mathml`), and as a line of text for a terminal.
+"""Formulas in LaTeX, converted to MathML for the page (`latex2mathml`) and to text for a terminal.
 
-The text is read off the MathML. No LaTeX-to-text library keeps the brackets of a fraction:
+The text is made from the MathML, because no LaTeX-to-text library keeps the brackets of a fraction:
 `\\frac{a - b}{c}` is `(a − b) / c`, and not `a − b/c`.
 """
 

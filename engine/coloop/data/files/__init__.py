@@ -1,1 +1,1 @@
-"""Files of rows: one reader for the run that draws them, the check of a loop and its estimate."""
+"""Reads rows from files, for runs, checks and estimates; checksums and atomic writes."""

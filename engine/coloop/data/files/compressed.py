@@ -1,4 +1,4 @@
-"""Compressed files as plain bytes, by their suffix."""
+"""Decompresses files by their suffix."""
 
 import bz2
 import gzip
@@ -21,7 +21,7 @@ PROBLEMS: Final = (EOFError, zlib.error, lzma.LZMAError)
 
 
 def mapped(path: Path) -> Buffer:
-    """Contents of a file, mapped into memory; a compressed file is unpacked to a temporary copy.
+    """The contents of a file, memory-mapped; of a compressed one, from a temporary copy.
 
     Raises:
         RowProblem: it cannot be decompressed.
@@ -43,7 +43,8 @@ def _map(file: IO[bytes]) -> Buffer:
 
 @contextmanager
 def plain(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """A decompressed stream of a file, and the file itself; raises RowProblem if it is damaged."""
+    """The decompressed stream of a file, and the file itself; raises RowProblem if it is
+    damaged."""
     try:
         with path.open("rb") as raw, _decompressed(raw, compression_of(path)) as stream:
             yield stream, raw

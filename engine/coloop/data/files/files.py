@@ -1,9 +1,9 @@
-"""Rows of local files by number: JSON and CSV by an index of offsets, parquet by row groups,
-documents file by file.
+"""Reads rows of local files by index: JSON and CSV by offsets, parquet by row groups, documents by
+file.
 
-A file is mapped into memory and never read whole into Python objects, so a huge one costs eight
-bytes a row. Rows keep their own column names here; what the loop calls them is decided in
-data/sources.py. Problems are raised as RowProblem, which knows the line.
+JSON Lines and CSV files are memory-mapped, and only the offsets of their rows are kept. Rows have
+the column names of the file; `data/sources.py` renames them. Errors are raised as RowProblem, with
+the line.
 """
 
 import bisect
@@ -34,7 +34,7 @@ LONGEST_FIELD: Final = 2**28
 """Maximum characters of a CSV value."""
 
 CACHED_ROW_GROUPS: Final = 16
-"""Row groups of a parquet file held decoded at once."""
+"""Maximum decoded row groups of a parquet file in memory."""
 
 SHOWN_CHARACTERS: Final = 60
 
@@ -54,7 +54,7 @@ class RawRows(Protocol):
 
 
 class _Records:
-    """JSON records of a text file, by index, with their offsets."""
+    """Records of a text file by index, with their offsets; rows are JSON objects."""
 
     def __init__(self, data: Buffer) -> None:
         self.size_bytes = len(data)
@@ -63,7 +63,7 @@ class _Records:
         self.ends = array("Q")
         self.lines = array("Q")
         self._problem: RowProblem | None = None
-        """The problem of the last record; the rest of the file cannot be split."""
+        """Raised for the last record, after which the file cannot be split into records."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -192,9 +192,9 @@ def _whole_kind(value: Any) -> str:
 
 
 class Delimited(_Records):
-    """CSV, or another separator, with a header line; values are texts, quoted ones may span
-    lines. What is a record is told by Python's csv, to which a quote inside of an unquoted value is
-    a character like any other."""
+    """CSV, or text with another separator, with a header; values are texts, and quoted ones may
+    span lines. Records are those of Python's csv, for which a quote within an unquoted value is an
+    ordinary character."""
 
     def __init__(self, data: Buffer, separator: str) -> None:
         super().__init__(data)
@@ -252,7 +252,7 @@ class _CountedLines:
     def __init__(self, data: Buffer) -> None:
         self._data = data
         self.end = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
-        """End of the last line that was read."""
+        """End offset of the last line that was read."""
         self.count = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -264,7 +264,7 @@ class _CountedLines:
 
 
 class Parquet:
-    """A parquet file; only a few decoded row groups are in memory."""
+    """A parquet file; at most CACHED_ROW_GROUPS decoded row groups are in memory."""
 
     def __init__(self, path: Path) -> None:
         # A process that reads no parquet does without some 40 MiB and a thread.
@@ -356,7 +356,8 @@ def _plain(value: Any) -> Any:
 
 
 def open_file(path: Path, file_format: FileFormat) -> RawRows:
-    """Rows of a file or a folder of documents; raises RowProblem for another format, or OSError."""
+    """Rows of a file, or of a folder of documents; raises RowProblem for invalid contents, or
+    OSError."""
     match file_format:
         case "text":
             return Documents(path)
@@ -378,7 +379,7 @@ def open_buffer(data: Buffer, file_format: FileFormat) -> RawRows:
 
 
 def _is_lines(data: Buffer) -> bool:
-    """Whether a file of JSON has an object a line, as many `.json` files do."""
+    """Whether a JSON file has one object per line, as many `.json` files do."""
     first = next(filter(None, (data[a:b].strip(BLANK) for a, b in _lines_of(data))), b"")
     if not first.startswith(b"{"):
         return not first
@@ -391,12 +392,12 @@ def _is_lines(data: Buffer) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The decompressed start of a file, enough for a check or an estimate of a huge one."""
+    """The decompressed start of a file, for checks and estimates of large ones."""
 
     data: bytes
     is_whole: bool
     size: int
-    """Bytes of the whole file; an approximation if a compressed one is not read whole."""
+    """Decompressed bytes of the whole file; estimated if a compressed one is not read whole."""
 
 
 def start_of(path: Path, most: int) -> Start:
@@ -415,7 +416,7 @@ def start_of(path: Path, most: int) -> Start:
 
 
 def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
-    """The rows in the start of a file; if there is more, up to the first that may be cut.
+    """The complete rows in the start of a file; of a partial one, up to the first invalid row.
 
     Raises:
         RowProblem: a row of a whole file cannot be read.
@@ -437,7 +438,7 @@ COLUMNS = ("text", "title", "path")
 
 
 def documents_in(path: Path) -> Iterator[Path]:
-    """The files below a folder, by name and without hidden ones; a file itself.
+    """The files below a folder, sorted by name, without hidden ones; of a file, itself.
 
     Raises:
         ValueError: a link leads out of the folder.

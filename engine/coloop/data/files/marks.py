@@ -1,7 +1,7 @@
-"""What a file is known by: its size and its SHA-256, as its writer saw it and as a reader finds it;
-and that it lies on the disk, not only in the memory of the machine.
+"""Checksums of files, atomic writes, and flushing to disk.
 
-Who compares both knows that what was written on one machine can be read back on another.
+Comparing the checksums of writer and reader shows that a file that was written on one machine can
+be read on another.
 """
 
 import errno
@@ -14,17 +14,17 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Size and hash of one file at one moment."""
+    """Size and SHA-256 of a file."""
 
     size: int
     sha256: str
     by: str = field(default="", compare=False)
-    """Who wrote it, for messages."""
+    """Name of the process that computed it, for messages."""
 
 
 class Marks:
-    """Hashes files; an unchanged file is not read again, even under another name: frozen weights
-    are linked from checkpoint to checkpoint."""
+    """Hashes files. A file that the previous call hashed is not read again if it is unchanged, also
+    under another name: frozen weights are hard links between checkpoints."""
 
     def __init__(self, by: str = "") -> None:
         self._by = by
@@ -48,7 +48,7 @@ class Marks:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically, so that a kill or power cut leaves either all of it or the old one.
+    """Write a file atomically: after a kill or power cut, it is either complete or the old one.
 
     Raises:
         OSError: it could not be written; the old file is unchanged.
@@ -71,7 +71,7 @@ def aside_of(path: Path) -> Path:
 
 
 def settle(folder: Path) -> None:
-    """Flush every file below a folder, and every directory entry, to disk; may raise OSError."""
+    """Flush all files and folders below a folder to disk; may raise OSError."""
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             settle_one(Path(parent, name))

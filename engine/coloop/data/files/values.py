@@ -1,7 +1,6 @@
-"""What the columns of a row may hold, and how they are read: chats with their parts joined, numbers
-of a CSV as numbers.
+"""Validates and converts the columns of a row: joins the parts of chats, parses numbers from CSV.
 
-The run refuses by it what it draws, and the check of a loop what a file holds.
+Used by runs for the rows that they draw, and by checks for the rows of files.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ from coloop.data.chats import (
 )
 
 TEXTS: Final = ("prompt", "target", "chosen", "rejected")
-"""Columns that hold a text or a chat."""
+"""Columns with a text or a chat."""
 
 TOOLS: Final = "tools"
 """Column with the tools that a chat's assistant may call."""
@@ -29,7 +28,7 @@ NUMBERS: Final = ("margin", "probability")
 
 
 class ValueProblem(ValueError):
-    """A problem with a row, named by its column."""
+    """An invalid value in a row; the message names the column."""
 
 
 def read_values(
@@ -38,10 +37,10 @@ def read_values(
     unfold: str | None = None,
     nulls: set[str] | None = None,
 ) -> dict[str, Any]:
-    """A row of a source with the loop's columns.
+    """A row of a source with the columns of the loop, converted.
 
     Args:
-        names: column of the loop: existing column of the source.
+        names: by column of the loop, the column of the source that it is.
         unfold: a list column whose entries become rows.
         nulls: collects the columns from which null keys were dropped.
 
@@ -74,7 +73,8 @@ def read_values(
 
 
 def _split_sides(row: dict[str, Any]) -> None:
-    """Make the common prefix of two chats the prompt, if the row has none or repeats it."""
+    """Move the common prefix of the two sides, if both are chats, to the prompt; if there is a chat
+    as prompt, only if both begin with it."""
     chosen, rejected = (row.get(side) for side in SIDES)
     prompt = row.get("prompt")
     if not isinstance(chosen, list) or not isinstance(rejected, list):
@@ -90,7 +90,7 @@ def _split_sides(row: dict[str, Any]) -> None:
 
 
 def _read(row: dict[str, Any], name: str) -> str | None:
-    """Convert a column in place; returns what is wrong with it, or None."""
+    """Convert a column in place; returns what is wrong with it, None if nothing is."""
     if name in TEXTS:
         row[name] = value = joined_parts(row[name])
         if value == "" and name == "prompt" and row.get("target") in (None, ""):
@@ -110,8 +110,8 @@ def _told(name: str, names: Mapping[str, str]) -> str:
 
 
 def half_character(value: Any) -> str | None:
-    """A lone surrogate in a text, list or mapping, as in JSON that was cut inside an emoji.
-    It cannot be encoded."""
+    """A lone surrogate in a value, as in JSON that was cut inside an emoji, as `\\uXXXX`; None
+    without one. It cannot be encoded as UTF-8."""
     if isinstance(value, str):
         if value.isascii():
             return None
@@ -129,7 +129,7 @@ def half_character(value: Any) -> str | None:
 
 
 def _as_number(value: Any) -> Any:
-    """Numbers, and numeric texts as CSV has them, as floats."""
+    """Numbers, and texts with a number, as floats; other values unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     try:

@@ -1,8 +1,8 @@
-"""What a policy may call while it writes: find the call in what it wrote, do it, word the answer.
+"""Tools that a policy may call while it generates.
 
-    text ──calls──> tool, arguments ──session──> Answered ──observations──> what the policy reads
+    text ──call_in──> tool, arguments ──session──> Answered ──worded──> what the policy reads
 
-A tool is one for a whole run; a session is what it remembers of one text. Whatever the policy or
-the tool does wrong is told to the policy. Knows columns and texts; nothing of lineage, tokens,
-models or phases, and importing it loads neither torch nor transformers.
+There is one tool for a run, and one session of it for each text. Errors of the policy and of the
+tool are reported to the policy. Works on columns and texts; importing it loads neither torch nor
+transformers.
 """

@@ -1,10 +1,10 @@
-"""The tools of coloop's own that stand alone: search, calculator, Python.
+"""The built-in tools search, calculator and Python.
 
-search        documents of one column, the best first, by BM25 (Robertson and Walker 1994;
-              Lucene's form, k1 1.5, b 0.75) over an index that is built once
-calculator    2*(3+4)**2 / 7  ->  14, exact up to the last division; no names, no calls
-Python        a session and a process for each text, never shared; where code is too slow, dies
-              or takes too much memory, the policy is told that its variables are gone
+search        the best documents of a column, by BM25 (Robertson and Walker 1994; Lucene's form,
+              k1 1.5, b 0.75), from an index that is built once
+calculator    2*(3+4)**2 / 7  ->  14, as exact fractions; no names, no calls
+Python        a sandbox for each text, with its own variables; if code is too slow, crashes or needs
+              too much memory, the policy is told that its variables are gone
 """
 
 import re
@@ -25,9 +25,9 @@ WORD: Final = re.compile(r"\w+")
 
 
 class Index:
-    """BM25 index over the words (letters and digits, any case) of a column.
+    """A BM25 index of texts, by words (letters and digits, case-insensitive).
 
-    Only documents with a word of the query are found; ties keep the order of documents.
+    Only documents with a word of the query match; of equal scores, the first comes first.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ def words_of(text: str) -> list[str]:
 
 
 def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: str) -> list[str]:
-    """Texts for an index; raises DataError if they contain nothing to search."""
+    """Texts of a column for an index; raises DataError if one is not a text, or none has a word."""
     texts = []
     for index, row in enumerate(rows):
         text = row.get(column)
@@ -112,7 +112,8 @@ class Calculator(StatelessTool):
 
 
 def calculated(expression: str) -> str:
-    """The value of an expression, exact for whole numbers; raises ToolFailure if it is invalid."""
+    """The value of an expression, rounded to DECIMALS decimals; raises ToolFailure if it is
+    invalid."""
     try:
         return _written(read_expression(expression, GRAMMAR).value)
     except NotArithmetic as error:

@@ -1,7 +1,7 @@
-"""How a tool is called, and how its answer is worded: the texts of a tool node at work.
+"""Finds calls of a tool in a text, and renders its answers.
 
-A call is what the pattern `call` matches; `.` matches line ends as well. Its named groups are the
-arguments. An environment without a pattern is called by whatever the policy writes in a turn.
+A call is a match of the pattern `call`, in which `.` also matches newlines; its named groups are
+the arguments. Without a pattern, as for environments, the whole turn is the call.
 """
 
 import re
@@ -31,12 +31,13 @@ class ToolCall:
 
 
 def pattern_of(section: ToolNode) -> str | None:
-    """Pattern of a call; None if the whole turn is the call."""
+    """The pattern of a tool's calls; None if the whole turn is the call."""
     return section.call or OWN_CALLS.get(section.type)
 
 
 def pauses_of(section: ToolNode) -> frozenset[str]:
-    """Texts with which every call ends; empty if calls are read at the end of a turn."""
+    """Texts at which generation pauses, because a call may end with them; empty if calls are only
+    looked for at the end of a turn."""
     written = pattern_of(section)
     return frozenset() if written is None else endings_of(written)
 
@@ -88,12 +89,12 @@ def limited(text: str, most_bytes: int) -> str:
 # A policy stops there as soon as it has written one out, so that a call is answered at once.
 
 MOST: Final = 16
-"""Maximum endings of a pattern; with more, calls are read at the end of a turn."""
+"""Maximum endings of a pattern; with more, calls are looked for at the end of a turn."""
 
 
 @lru_cache(maxsize=256)
 def endings_of(pattern: str) -> frozenset[str]:
-    """The literal endings of a pattern; empty if a match may end otherwise."""
+    """The texts with which every match of a pattern ends; empty if a match may end otherwise."""
     try:
         tree = reader.parse(pattern)
     except (re.error, RecursionError, OverflowError):
@@ -105,7 +106,7 @@ def endings_of(pattern: str) -> frozenset[str]:
 
 
 def _ends(parts: Sequence[Any]) -> frozenset[str] | None:
-    """Literal endings of a sequence; None if unknown."""
+    """The literal endings of a parsed pattern; None if it may end otherwise."""
     tail = ""
     for kind, given in reversed(parts):
         if kind is codes.LITERAL:

@@ -1,13 +1,12 @@
-"""Environments: a class with `reset(row)` and `step(text)` that answers a policy turn by turn.
+"""Environments: classes with `reset(row)` and `step(text)`, with which a policy interacts in turns.
 
     reset(row) ──► prompt ──► policy writes ──► step(text) ──► observation, reward, score, done
                                   ▲                                │
                                   └────────────────────────────────┘ until done
 
-Each text has an instance of its own. Instances stand in a few limited processes; where one of these
-ends, for a step that was too slow or too large, the others in it are built anew from what they were
-told, with the same seeds. What `reset` says of a row must not differ from text to text: it is the
-prompt of all that answer to it.
+Each text has its own instance. Instances live in a few sandboxes; if one of these ends, because a
+step was too slow or needed too much memory, its other instances are rebuilt by repeating their
+steps with the same seeds. `reset` must return the same prompt for all texts of a row.
 """
 
 import itertools
@@ -30,14 +29,14 @@ SUMS: Final = ("reward", "score")
 
 
 class Environment(Protocol):
-    """Calls to instances. Each method may raise `ToolFailure`."""
+    """Calls to instances of an environment, by name; methods may raise `ToolFailure`."""
 
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
         """Create an instance; returns its first observation."""
         ...
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
-        """The observation of an instance for a text."""
+        """The result of an instance for a text: a dict, checked by the caller."""
         ...
 
     def move(self, state: str, action: str, seed: int, tick: Tick) -> Any: ...
@@ -45,7 +44,7 @@ class Environment(Protocol):
     def forget(self, name: str) -> None: ...
 
     def take_printed(self) -> str:
-        """What instances printed since the last call."""
+        """What instances printed since this method was last called."""
         ...
 
     def close(self) -> None: ...
@@ -60,7 +59,7 @@ class EnvironmentTool:
         return EnvironmentSession(self._environment, f"{next(self._numbers)}", caller)
 
     def prompt(self, caller: Caller, tick: Tick) -> Any:
-        """The prompt that `reset` gives for a row; raises ToolFailure if there is none."""
+        """The result of `reset` for a row, from a temporary instance; may raise ToolFailure."""
         name = f"{next(self._numbers)}"
         try:
             return self._environment.reset(name, caller.columns, caller.shared_seed, tick)
@@ -68,7 +67,7 @@ class EnvironmentTool:
             self._environment.forget(name)
 
     def moves(self, state: str, action: str, seed: int, tick: Tick) -> list[str]:
-        """The states after an action: none if finished, several if all must be solved; raises
+        """The states after an action: none if it is solved, several if all must be solved. Raises
         ToolFailure for an invalid action."""
         states = self._environment.move(state, action, seed, tick)
         if not isinstance(states, list) or not all(isinstance(each, str) for each in states):
@@ -83,7 +82,7 @@ class EnvironmentTool:
 
 
 class EnvironmentSession:
-    """The instance of one text, created on its first action."""
+    """The instance of a text, created at its first turn."""
 
     def __init__(self, environment: Environment, name: str, caller: Caller) -> None:
         self._environment = environment
@@ -114,7 +113,7 @@ class EnvironmentSession:
 
 
 def _checked(result: Any) -> dict[str, Any]:
-    """The dict of `step`, validated and with defaults."""
+    """The validated result of `step`, with defaults; raises ToolFailure."""
     if not isinstance(result, dict):
         raise ToolFailure(f"`step` returned {type(result).__name__}, expected a dict")
     step = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **result}
@@ -134,13 +133,13 @@ def _checked(result: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Told:
-    """The inputs of an instance, for rebuilding it."""
+    """The inputs of an instance, from which it can be rebuilt."""
 
     row: Mapping[str, Any]
     seed: int
     texts: list[tuple[str, int]] = field(default_factory=list)
     life: int = -1
-    """Which start of its process it lives in."""
+    """The `_Box.life` in which it exists."""
 
 
 class UserEnvironment:
@@ -152,7 +151,7 @@ class UserEnvironment:
         *,
         modules: Mapping[str, str] | None = None,
     ) -> None:
-        """`modules`: by dotted name, sources of modules beside the code's file."""
+        """`modules`: by dotted name, sources of modules in the folder of the code."""
         self._boxes = [_Box(node, code, timeout_seconds, modules) for _ in range(PROCESSES)]
         self._told: dict[str, _Told] = {}
 
@@ -204,7 +203,7 @@ class UserEnvironment:
 
 
 class _Box:
-    """One process with instances, used by one thread at a time."""
+    """A sandbox with instances, used by one thread at a time."""
 
     def __init__(
         self, node: str, code: str, timeout_seconds: float, modules: Mapping[str, str] | None
@@ -222,7 +221,7 @@ class _Box:
 
     @property
     def life(self) -> int:
-        """Counts the starts of the process; starts it if it is not running."""
+        """Number of starts of the process so far; starts it if it is not running."""
         with self._failures():
             self.sandbox.load()
         if self.sandbox.process_id != self._process:
@@ -238,7 +237,7 @@ class _Box:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Convert errors of user code to what the policy reads."""
+        """Raise errors of user code as `ToolFailure`."""
         try:
             yield
         except UserCodeError as error:

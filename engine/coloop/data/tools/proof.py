@@ -1,12 +1,12 @@
-"""The environment `proof`: theorems of the proof task, moved forward and backward.
+"""The environment `proof`: theorems of the task `proof`, proved forward or backward.
 
     a, a>b, ab>c |- c      state: facts and rules, and the goal
     b                      forward: what follows by a rule is known from then on
     ab>c                   backward: the goal by this rule, so its premises one by one
     not a, a>b |- c        a negation: shown by `none` where no rules lead to the goal
 
-Written apart from what makes and checks the theorems (`data/tasks/proof`), so that one can be held
-against the other.
+Independent of the task that generates and checks theorems (`data/tasks/proof.py`), so that each can
+be tested against the other.
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What is known, and what must be shown."""
+    """What is known, and the goal that must be proved."""
 
     facts: tuple[str, ...]
     rules: tuple[tuple[str, str], ...]
     """(premises, conclusion)."""
     goal: str
     is_negated: bool = False
-    """Whether to show that the goal does not follow."""
+    """Whether it must be proved that the goal does not follow."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -57,7 +57,8 @@ class State:
         return self.goal in self.facts
 
     def after(self, action: str) -> list["State"]:
-        """The remaining states after an action; raises ToolFailure if it does not follow."""
+        """The states that remain to be proved after an action, none at the goal; raises ToolFailure
+        if the action is invalid."""
         if self.is_negated:
             return self._refuted(action.strip())
         premises, is_rule, conclusion = action.strip().partition(">")
@@ -90,7 +91,7 @@ class State:
 
 
 class ProofEnvironment:
-    """`Environment` of theorems: a text proves atom by atom, with reward 1 at the goal."""
+    """`Environment` of theorems: each word of a text is an action; reward 1 when all is proved."""
 
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
@@ -104,7 +105,8 @@ class ProofEnvironment:
         return prompt
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> dict[str, Any]:
-        """An invalid last word ends the proof."""
+        """Apply the words of a text; raises ToolFailure for an invalid one, and keeps the state
+        then."""
         del seed, tick
         state = self._states[name]
         for atom in text.split():

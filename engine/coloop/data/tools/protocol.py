@@ -1,15 +1,15 @@
-"""The seam between a text that is being written and the tools that are called in it."""
+"""The interface of tools: `Tool`, its `Session` for one text, and results of calls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 Tick = Callable[[], None]
-"""Called a few times a second by a running tool; an exception cancels it."""
+"""Called a few times a second while a tool runs; if it raises, the call is cancelled."""
 
 
 class ToolFailure(Exception):
-    """A failed call; the policy reads the message."""
+    """A call failed; the message is for the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,32 +27,32 @@ class Caller:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     value: Any
-    """The value that `result` sees."""
+    """The result: a text, or a value for the template `result`."""
     parts: tuple[str, ...] = ()
-    """Its parts, if it has several."""
+    """The parts of the result, such as documents; empty if it has none."""
     is_last: bool = False
-    """The text ends here; the policy does not read the answer."""
+    """Whether the text ends here, without this answer."""
 
 
 class Session(Protocol):
     """A tool's state for one text; used by one thread at a time."""
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
-        """Carry out a call; raises ToolFailure with a message for the policy."""
+        """Execute a call; raises ToolFailure with a message for the policy."""
         ...
 
     def earned(self) -> Mapping[str, float]:
-        """Columns to add to the row, under the tool's name."""
+        """Numbers for the row, such as rewards, by column."""
         ...
 
     def close(self) -> None: ...
 
 
 class Tool(Protocol):
-    """One tool of a run; used by several threads at a time."""
+    """A tool of a run; used by several threads at a time."""
 
     def open(self, caller: Caller) -> Session:
-        """The session of a text; nothing is started before the first call."""
+        """A session for a text; starts no process before its first call."""
         ...
 
     def close(self) -> None: ...

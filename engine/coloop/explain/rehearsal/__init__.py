@@ -1,4 +1,4 @@
-"""The same loop at a small scale: tiny models, a few rows and steps, on a CPU."""
+"""Rehearsals: dry runs of a loop with tiny models, few rows and few steps, on a CPU."""
 
 from coloop.explain.rehearsal.rehearse import STEPS, Rehearsal, rehearsed
 from coloop.explain.rehearsal.report import RehearsalResult, summarize

@@ -1,7 +1,7 @@
-"""What the writers of a rehearsal say, so that whoever reads them finds something.
+"""The scripted completions of a rehearsal.
 
-Random weights write nothing that a pattern matches, and a loop would starve behind its first
-filter. Lines are `string.Template`s over the row of their prompt.
+Models with random weights generate nothing that a pattern matches, so no row would pass the first
+filter. A line is a `string.Template`, filled from the row of its prompt.
 """
 
 import ast
@@ -30,11 +30,11 @@ MOST = 10
 LONGEST_MARK = 4
 """Maximum letters of a marker such as `=` in environment code."""
 SPARE = 16
-"""Extra tokens beyond the longest line, for its end and column values."""
+"""Tokens in addition to the longest line, for the end of text and column values."""
 STEPS = "123"
 """Step numbers in verdicts."""
 HANDED_ON = frozenset({"filter", "buffer", "search", "pairs"})
-"""Kinds that pass texts on."""
+"""Node kinds that pass texts on to other nodes."""
 TEXTS = frozenset({"rollouts", "rows", "policy", "check", "pairs"})
 """Port types that carry texts."""
 SHAPES: Mapping[str, str] = {
@@ -49,7 +49,7 @@ SHAPES: Mapping[str, str] = {
 
 
 def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
-    """Give every generating node its lines, and room for them."""
+    """Set the lines of every generating node, and enough `max_new_tokens` for them."""
     for name, node in document["nodes"].items():
         rollout, own = node.get("rollout"), rollout_of(spec, name)
         if rollout is None or own is None or not (lines := lines_of(spec, name)):
@@ -61,7 +61,7 @@ def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
 
 
 def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
-    """The completions of a node, in turn."""
+    """The completions that a node generates in turn."""
     node = spec.nodes[name]
     lines = [*_verdicts(node.read)] if isinstance(node, VerifierNode) else []
     pieces = [piece for reader in _readers(spec, name) for piece in _of_reader(reader)]
@@ -75,7 +75,7 @@ def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
 
 
 def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
-    """Nodes that read generated texts, through filters and buffers as well."""
+    """Nodes that read the texts of `writer`, directly or through nodes in HANDED_ON."""
     seen, waiting = {writer}, [writer]
     while waiting:
         at = waiting.pop(0)
@@ -92,7 +92,7 @@ def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
 
 
 def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
-    """Tools that a node calls, with wrapped ones instead of their wrapper."""
+    """Tools that a node calls; instead of a tool that wraps others, these."""
     for edge in spec.graph.edges_into(caller, "tools"):
         name = edge.source.node
         node = spec.nodes[name]
@@ -173,7 +173,7 @@ def _of_pattern(pattern: str, answer: str = "$answer") -> Iterator[str]:
 
 
 def _of_code(code: str) -> Iterator[str]:
-    """Texts for the patterns in Python code."""
+    """Texts that match the patterns in Python code."""
     for part in _parsed(code):
         match part:
             case ast.Call(
@@ -184,7 +184,7 @@ def _of_code(code: str) -> Iterator[str]:
 
 
 def _parsed(code: str) -> Iterator[ast.AST]:
-    """All AST nodes; none for invalid Python."""
+    """All nodes of the syntax tree; none for invalid Python."""
     try:
         return ast.walk(parse_code(code))
     except SyntaxError:
@@ -208,7 +208,7 @@ def _of_schema(shape: Mapping[str, Any]) -> Any:
 
 
 def _verdicts(read: Read) -> Iterator[str]:
-    """One text per verdict: steps, then the whole."""
+    """One text per verdict word: verdicts of steps, then of the whole."""
     words = list(read.values or ()) or list(read.labels or ())
     for choice in range(max(2, len(words))):
         parts = []
@@ -227,7 +227,8 @@ def _verdicts(read: Read) -> Iterator[str]:
 
 
 def _verdict(pattern: str, choice: int, words: list[str], groups: Mapping[int, str]) -> str | None:
-    """A text with the first verdict word from `choice` on that the pattern accepts."""
+    """A text that matches `pattern`, with the first word from index `choice` on for which there is
+    one."""
     for turn in range(len(words)):
         word = words[(choice + turn) % len(words)]
         if (text := text_for(pattern, {**groups, len(groups) + 1: word})) is not None:
@@ -256,7 +257,7 @@ def _of_tool(tool: ToolNode) -> Iterator[str]:
 
 
 def _of_environment(tool: ToolNode) -> Iterator[str]:
-    """The right answer behind each marker in the environment's code."""
+    """The right answer after each marker in the environment's code."""
     for part in _parsed(tool.code or ""):
         mark = part.value if isinstance(part, ast.Constant) else None
         if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
@@ -279,7 +280,7 @@ LETTERS = "a1 Z_\n-"
 
 
 class NoText(Exception):
-    """A part of an expression for which nothing is written here."""
+    """A part of a regular expression for which no text can be made."""
 
 
 def text_for(pattern: str, groups: Mapping[int, str] | None = None, choice: int = 0) -> str | None:
@@ -294,7 +295,7 @@ def text_for(pattern: str, groups: Mapping[int, str] | None = None, choice: int 
 
 
 def text_around(pattern: str) -> tuple[str, str] | None:
-    """Text before and behind the first group; None if nothing can match."""
+    """Text before and after the first group; None if no text can be made."""
     text = _written(pattern, {1: HOLE}, 0)
     if text is None or not any(text_for(pattern, {1: word}) for word in ("1", "a", SENTENCE)):
         return None
@@ -358,7 +359,7 @@ def _repeated(value: Any, groups: Mapping[int, str], choice: int) -> str:
 
 
 def _is_anything(part: tuple[Any, Any]) -> bool:
-    """Whether a pattern part matches any letter of a sentence."""
+    """Whether a part of a pattern matches every letter of SENTENCE."""
     name, value = part
     if name is op.IN and value[0][0] is op.NEGATE:
         return not any(_in_class(member, letter) for member in value[1:] for letter in SENTENCE)

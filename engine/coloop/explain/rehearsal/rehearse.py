@@ -1,4 +1,4 @@
-"""From a loop to its rehearsal: one small change after another to its plain document."""
+"""Reduces a loop to its rehearsal, by changes to its document."""
 
 import re
 from collections.abc import Callable, Iterator, MutableMapping
@@ -26,7 +26,7 @@ class Rehearsal:
 
     spec: LoopSpec
     notes: tuple[str, ...]
-    """Replacements, explained for the user."""
+    """What was replaced, in sentences for the user."""
 
 
 def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -> Rehearsal:
@@ -54,7 +54,7 @@ FREE_TRAINING = (
     *("backend", "micro_batch", "dtype", "master_weights", "gradient_checkpointing"),
     *("zero_stage", "offload", "tensor_parallel", "expert_parallel", "reshard_after_forward"),
 )
-"""Machine settings of `training` that the compiler decides anew."""
+"""Settings of `training` that depend on the hardware; they are removed."""
 FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url")
 KEPT_IN_RUN = ("seed", "best")
 """Fields of `run` that a rehearsal keeps."""
@@ -96,7 +96,7 @@ def _weights_on_a_desk(name: str, node: dict[str, Any]) -> list[str]:
 
 ENDS = ("next_phase", "stop")
 FILLING = 4
-"""A phase that waits for a buffer gets this many times the steps of others."""
+"""A phase with `until` may have this many times the steps of others."""
 
 
 def short_schedule(document: dict[str, Any], steps: int) -> None:
@@ -330,7 +330,7 @@ SIZES: tuple[tuple[str, Shrink], ...] = (
     (r"pack\.tokens", at_most(TOKENS)),
     (r"model\.refresh\.every", at_most(1)),
 )
-"""How to reduce a number, by path below a node."""
+"""By a pattern of the path below a node: how to reduce a number."""
 
 
 def few_rows(spec: LoopSpec, document: dict[str, Any], steps: int) -> None:
@@ -358,7 +358,7 @@ def small(path: str, value: Any) -> Any:
 
 
 def _say_defaults(spec: LoopSpec, name: str, node: dict[str, Any]) -> None:
-    """Write out defaults that are too large."""
+    """Set fields that are missing and whose default is too large."""
     if "rollout" in node or node["kind"] == "actor":
         node.setdefault("rollout", {}).setdefault("max_new_tokens", TOKENS)
     if node["kind"] == "dataset":

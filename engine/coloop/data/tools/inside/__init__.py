@@ -1,1 +1,1 @@
-"""What runs in the limited process of a tool, given to it as text. Standard library alone."""
+"""Sources that run in the sandbox of a tool; they import only the standard library."""

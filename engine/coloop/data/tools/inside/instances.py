@@ -1,6 +1,6 @@
-"""Instances of the user's `Environment`, one a text, many in one process.
+"""Instances of the user's class `Environment`, many in one process.
 
-Stands behind the user's code, in the same module. Every act draws by the seed that comes with it.
+Appended to the user's code, in the same module. Each call sets the seed that comes with it.
 """
 
 import random
@@ -10,7 +10,8 @@ _coloop_instances: dict[str, Any] = {}
 
 
 def coloop_act(name: str, act: str, given: Any, seed: int) -> dict[str, Any]:
-    """Call an instance: `reset` with a row, `step` with a text or state and action, `forget`."""
+    """Call an instance: `reset` with a row, `step` with a text, `forget`; or `move` with state and
+    action, on a new one."""
     random.seed(seed)
     if act == "forget":
         _coloop_instances.pop(name, None)

@@ -1,7 +1,7 @@
-"""A Python session: each piece of code runs among the names that those before it left.
+"""A Python session: each piece of code sees the variables of those before it.
 
-The value of a last line that is an expression is shown, as in a console; what is printed comes
-before it. Where the code fails, the last line of the traceback is shown, with the line of the code.
+If the last statement is an expression, its value is shown after the output, as in a console. If
+the code fails, the error is shown with the line at which it occurred.
 """
 
 import ast
@@ -35,7 +35,7 @@ _space: dict[str, Any] = {"__name__": "__main__"}
 
 
 def run(code: str) -> dict[str, Any]:
-    """The displayed value of a piece of code, and whether it failed."""
+    """Run code: `shown`, the value or the error as text, and `failed`."""
     try:
         tree = ast.parse(code, NAME)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -52,7 +52,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 def _told(error: BaseException) -> str:
-    """The error, and the last line of the code that ran."""
+    """The error and the line of the code that raised it."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     here = error.__traceback__
     while here is not None:
