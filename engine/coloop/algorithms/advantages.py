@@ -1,8 +1,8 @@
-"""Advantage estimators: from rewards to what multiplies the gradient of each token.
+"""Advantage estimators.
 
 Legend: ``B`` sequences, ``T`` token positions, ``E`` events (scores or steps), ``G`` groups.
-Groups are dense numbers. Their statistics are taken in float64, so a group of equal rewards gets
-exactly no advantage; a group of one gets 0.
+Groups are numbered from 0 without gaps. Their statistics are computed in float64, so a group of
+equal rewards gets exactly no advantage; a group of one gets 0.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ Deviation = Literal["unbiased", "population", "leave_one_out", "batch", "none"]
 
 
 def group_sums(values: Tensor, groups: Tensor) -> Tensor:
-    """Sum of each event's group, given back to the event. (E,) -> (E,)."""
+    """For each event, the sum over its group. (E,) -> (E,)."""
     check_rank(1, values=values)
     check_rows(values, groups=groups)
     if groups.numel() == 0:
@@ -27,12 +27,12 @@ def group_sums(values: Tensor, groups: Tensor) -> Tensor:
 
 
 def group_sizes(groups: Tensor) -> Tensor:
-    """Number of events in each event's group, float64. (E,) -> (E,)."""
+    """For each event, the number of events in its group, float64. (E,) -> (E,)."""
     return group_sums(torch.ones_like(groups, dtype=torch.float64), groups)
 
 
 def group_means(values: Tensor, groups: Tensor) -> Tensor:
-    """Mean of each event's group, float64. (E,) -> (E,)."""
+    """For each event, the mean over its group, float64. (E,) -> (E,)."""
     return group_sums(values.double(), groups) / group_sizes(groups)
 
 
@@ -44,8 +44,8 @@ def group_mean(scores: Tensor, groups: Tensor) -> Tensor:
 def leave_one_out(scores: Tensor, groups: Tensor, rows: Tensor | None = None) -> Tensor:
     """A_i = r_i - mean of the group's other rewards = n/(n-1) (r_i - mean_g). (E,) -> (E,).
 
-    RLOO (arXiv 2402.14740). With `rows` (E,) several events belong to one row; then the group is of
-    rows and each counts with the mean of its events: n/(n-1) r_e - Σ_j mean_j / (n-1), as in PRIME
+    RLOO (arXiv 2402.14740). With `rows` (E,), several events may belong to a row; the group is then
+    one of rows, each with the mean of its events: n/(n-1) r_e - Σ_j mean_j / (n-1), as in PRIME
     (arXiv 2502.01456).
     """
     check_rank(1, scores=scores)
@@ -114,7 +114,7 @@ def length_weighted(scores: Tensor, groups: Tensor, lengths: Tensor) -> Tensor:
 
 
 def best_minus_second(scores: Tensor, groups: Tensor) -> Tensor:
-    """The group's best gets r_max - r_second, the others and equal bests 0. (E,) -> (E,).
+    """r_max - r_second for the best of a group; 0 for the others, and for ties. (E,) -> (E,).
 
     Divided by the deviation: pass@k training (arXiv 2503.19595) with the group as k.
     """
@@ -161,8 +161,8 @@ def discounted_returns(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> 
 
 
 def _sums_to_the_end(rewards: Tensor, mask: Tensor) -> Tensor:
-    """Undiscounted returns without rewards in gaps: the additions of the loop in one call (torch's
-    `cumsum` adds in another precision)."""
+    """Undiscounted returns without rewards in gaps: bit for bit those of the loop, vectorized
+    (torch's `cumsum` adds in another precision)."""
     backwards = rewards.float().flip(1).cpu().numpy()
     sums = torch.from_numpy(np.add.accumulate(backwards, axis=1, dtype=np.float32))
     returns = sums.flip(1).to(rewards.device)
@@ -180,7 +180,7 @@ def generalized_advantages(
     """GAE: δ_t = r_t + γV_{t+1} − V_t, A_t = δ_t + γλA_{t+1}, returns R = A + V. (B, T) each.
 
     arXiv 1506.02438. Values and advantages are carried over gaps of the mask, so V at tool tokens
-    never leaks in and λ does not decay there. `gae_lambda` may be one number a row, (B,).
+    have no effect and λ does not decay there. `gae_lambda` may be one number per row, (B,).
     """
     check_rank(2, rewards=rewards, values=values, mask=mask)
     check_same_shape(rewards=rewards, values=values, mask=mask)
@@ -204,7 +204,7 @@ def generalized_advantages(
 
 
 def length_adaptive_lambda(lengths: Tensor, *, alpha: float) -> Tensor:
-    """λ = 1 − 1/(α L) kept in [0, 1], one a row. VAPO (arXiv 2504.05118). (B,) -> (B,)."""
+    """λ = 1 − 1/(α L) per row, clipped to [0, 1]. VAPO (arXiv 2504.05118). (B,) -> (B,)."""
     check_rank(1, lengths=lengths)
     return (1 - 1 / (alpha * lengths.float().clamp(min=1))).clamp(0, 1)
 

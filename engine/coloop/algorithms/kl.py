@@ -1,7 +1,7 @@
-"""Estimators of KL(π‖reference) from the log-probs of sampled tokens, and its controller.
+"""Estimators of KL(π‖reference) from log-probs of sampled tokens, and the adaptive coefficient.
 
 Legend: ``B`` sequences, ``T`` token positions; x = log π − log π_ref at the sampled token.
-Does not know where the reference comes from. Inputs beyond ±20 are clamped before exponents.
+x is clamped to ±20.
 """
 
 from typing import Literal
@@ -21,8 +21,8 @@ def kl_divergence(
 ) -> Tensor:
     """Per-token estimate: k1 = x, k2 = x²/2, k3 = e^{−x} + x − 1, k3+ = k3 with k2's gradient.
 
-    As a loss k1 teaches nothing on its own samples (its gradient has mean zero), k2's gradient is
-    that of KL(π‖ref) and k3's is that of KL(ref‖π). http://joschu.net/blog/kl-approx.html
+    As a loss on the policy's own samples, the gradient of k1 has mean zero, that of k2 is the
+    gradient of KL(π‖ref), and that of k3 the gradient of KL(ref‖π). http://joschu.net/blog/kl-approx.html
     """
     check_same_shape(log_probs=log_probs, log_probs_reference=log_probs_reference)
     difference = wide(log_probs) - wide(log_probs_reference)

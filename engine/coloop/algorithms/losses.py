@@ -1,8 +1,8 @@
-"""Policy losses of each token, undivided; `masks` turns them into one number.
+"""Policy losses per token; `masks` reduces them to a number.
 
 Legend: ``B`` sequences, ``T`` token positions; ρ = π/π_old, L = trained tokens of a sequence.
-Every loss takes log-probs of the sampled tokens (B, T), advantages (B, T) and a bool mask, and
-gives (B, T) with 0 outside the mask. Log ratios are kept in ±20 before the exponential.
+Losses take log-probs of the sampled tokens (B, T), advantages (B, T) and a bool mask, and return
+(B, T) with 0 outside the mask. Log ratios are clamped to ±20.
 """
 
 from typing import Literal
@@ -278,7 +278,7 @@ def correction_weights(
     """Weight of each token's loss, by method. (B, T) -> (B, T).
 
     token_tis: clamp(w, lowest, highest) · icepop: w where lowest <= w <= highest, else 0 (arXiv
-    2510.18855) · sequence_mask: W = Π_t w of the sequence where it lies within the bounds, else 0.
+    2510.18855) · sequence_mask: W = Π_t w of the sequence where that is within the bounds, else 0.
     """
     check_rank(2, log_probs_old=log_probs_old)
     check_same_shape(log_probs_old=log_probs_old, log_probs_rollout=log_probs_rollout, mask=mask)
@@ -303,7 +303,7 @@ def correction_weights(
 
 
 def within(weight: Tensor, lowest: float | None, highest: float | None) -> Tensor:
-    """True where the weight lies within the bounds; None leaves that side open."""
+    """True where the weight is within the bounds, both included; None: no bound."""
     inside = torch.ones_like(weight, dtype=torch.bool)
     if lowest is not None:
         inside &= weight >= lowest
@@ -313,7 +313,7 @@ def within(weight: Tensor, lowest: float | None, highest: float | None) -> Tenso
 
 
 def off_policy_weights(log_probs: Tensor, *, shaping: float) -> Tensor:
-    """π / (π + c), in place of the ratio for rows that others wrote (arXiv 2504.14945). (B, T)."""
+    """π / (π + c), instead of the ratio, for rows of other writers (arXiv 2504.14945). (B, T)."""
     check_rank(2, log_probs=log_probs)
     probability = wide(log_probs).exp()
     return probability / (probability + shaping)
@@ -350,9 +350,9 @@ def squared_errors(said: Tensor, labels: Tensor) -> Tensor:
 
 
 def outcome_losses(logits: Tensor, labels: Tensor, *, soft: bool = False) -> Tensor:
-    """−y log σ(s) − (1 − y) log σ(−s), the cross-entropy of right and wrong. (N,) -> (N,).
+    """−y log σ(s) − (1 − y) log σ(−s), binary cross-entropy. (N,) -> (N,).
 
-    A hard label is 1 from a half on, else 0; a soft one is the probability that it is right.
+    Without `soft`, a label is 1 from 0.5 on, else 0; with it, it is a probability.
     """
     check_same_shape(logits=logits, labels=labels)
     wanted = wide(labels) if soft else (wide(labels) >= 0.5).to(wide(labels).dtype)
@@ -360,7 +360,7 @@ def outcome_losses(logits: Tensor, labels: Tensor, *, soft: bool = False) -> Ten
 
 
 def agreement(logits: Tensor, labels: Tensor) -> Tensor:
-    """1 where a logit and its label stand on the same side, 1/2 for a logit of 0. (N,) -> (N,)."""
+    """1 where a logit predicts its label (1 from 0.5 on), 1/2 for a logit of 0, else 0. (N,)."""
     check_same_shape(logits=logits, labels=labels)
     side = torch.sign(logits) * torch.where(labels >= 0.5, 1.0, -1.0)
     return (side + 1) / 2

@@ -1,8 +1,8 @@
-"""Sums and means over masked tokens; the only place that divides by a count of tokens.
+"""Sums and means over masked tokens, and the weights and divisors of losses.
 
 Legend: ``B`` sequences, ``T`` token positions.
-Invariant: a mean over nothing is 0, never NaN, and what stands at masked positions (NaN and
-infinity included) reaches neither the value nor the gradient.
+A mean over nothing is 0, not NaN. Values at masked positions, NaN and infinity included, affect
+neither results nor gradients.
 """
 
 from typing import Literal, get_args
@@ -20,7 +20,8 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
 
 
 def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
-    """Mean of `values` over the true positions of `mask`; 0 where there are none."""
+    """Mean of `values` where `mask` is true, over `dim` or over everything; 0 if it is true
+    nowhere."""
     total = masked_sum(values, mask, dim)
     count = mask.sum() if dim is None else mask.sum(dim)
     return total / count.clamp(min=1)
@@ -31,14 +32,14 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
 
 
 def check_rank(rank: int, **tensors: Tensor | None) -> None:
-    """Raise unless every given tensor has `rank` dimensions."""
+    """Raise ValueError unless all given tensors have `rank` dimensions; None is skipped."""
     for name, tensor in tensors.items():
         if tensor is not None and tensor.dim() != rank:
             raise ValueError(f"{name} must have rank {rank}, got shape {tuple(tensor.shape)}")
 
 
 def check_same_shape(**tensors: Tensor | None) -> None:
-    """Raise unless all given tensors have one shape."""
+    """Raise ValueError unless all given tensors have the same shape; None is skipped."""
     present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     first_name, first = next(iter(present.items()))
     for name, tensor in present.items():
@@ -50,13 +51,14 @@ def check_same_shape(**tensors: Tensor | None) -> None:
 
 
 def check_mask(mask: Tensor) -> None:
-    """Raise unless `mask` is a bool tensor."""
+    """Raise ValueError unless `mask` is a bool tensor."""
     if mask.dtype != torch.bool:
         raise ValueError(f"a mask must be bool, got {mask.dtype}")
 
 
 def check_rows(like: Tensor, /, **tensors: Tensor | None) -> None:
-    """Raise unless every given tensor has rank 1 and as many entries as `like` has rows."""
+    """Raise ValueError unless all given tensors have shape (B,), where B are the rows of `like`;
+    None is skipped."""
     check_rank(1, **tensors)
     for name, tensor in tensors.items():
         if tensor is not None and tensor.shape[0] != like.shape[0]:
@@ -64,7 +66,7 @@ def check_rows(like: Tensor, /, **tensors: Tensor | None) -> None:
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """The tensor in float32, or in float64 where it is that: no formula is computed in less."""
+    """The tensor in float32; one in float64 stays so."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
@@ -81,9 +83,9 @@ def token_weights(
     row_weights: Tensor | None = None,
     row_counts: Tensor | None = None,
 ) -> Tensor:
-    """What each token's loss counts in the undivided sum, 0 outside the mask. (B, T) -> (B, T).
+    """The weight of each token's loss in the undivided sum, 0 outside the mask. (B, T) -> (B, T).
 
-    `row_weights` scales a row's loss; `row_counts` says how often the row stands in the batch.
+    `row_weights` scales the loss of a row; `row_counts` is how often the row counts.
     """
     check_rank(2, mask=mask)
     check_mask(mask)
@@ -107,7 +109,7 @@ def divisor(
     constant: float | None = None,
     row_counts: Tensor | None = None,
 ) -> float:
-    """This batch's share of the divisor: its tokens, its sequences, or sequences × constant.
+    """The batch's share of the divisor: its tokens, its sequences, or sequences × constant.
 
     token_mean: Σ tokens · sequence_mean, sequence_sum: number of sequences with a trained token ·
     constant: that number × `constant` (Dr. GRPO, arXiv 2503.20783: the longest completion).

@@ -1,7 +1,7 @@
-"""Losses of preference pairs, one number a pair, undivided.
+"""Losses of preference pairs, one number per pair.
 
 Legend: ``P`` pairs. a = log π(chosen) − log π_ref(chosen) and b the same of the rejected side, sums
-or means over the side's trained tokens; z = a − b. A loss without a reference reads log π alone.
+or means over the side's trained tokens; z = a − b. Losses without a reference use log π only.
 Losses of z alone take soft labels: p f(z) + (1 − p) f(−z), p the probability that chosen is better.
 """
 
@@ -136,13 +136,12 @@ def sppo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
 
 
 def sorted_opposites(chosen: Tensor, rejected: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """What `aot` compares each side with, by sorting both sides over the whole batch: of a chosen
-    side the b of its rank, of a rejected one the a of its rank; among equals the order of the pairs
-    decides. (P,) each.
+    """What `aot` compares each side with: both sides are sorted over the batch; a chosen side gets
+    the b of equal rank, a rejected one the a of equal rank. The sort is stable. (P,) each.
 
     Args:
-        counts: how often each pair was drawn, whole numbers from 1 on. A pair that was drawn
-            several times has several ranks, and the mean of what stands there.
+        counts: how often each pair was drawn, whole numbers from 1. A pair that was drawn several
+            times has several ranks, and gets the mean over these.
     """
     _check(chosen, rejected)
     check_rows(chosen, counts=counts)
@@ -163,12 +162,12 @@ def aot(
     beta: float = 0.1,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The logistic loss of sorted a against sorted b, unpaired, of each pair alone: f(a − b of its
-    rank) and f(a of its rank − b). AOT (arXiv 2406.05882).
+    """The logistic loss of sorted a against sorted b, unpaired: f(a − b of equal rank) and f(a of
+    equal rank − b). AOT (arXiv 2406.05882).
 
-    Each comparison of the batch stands at two pairs, once for either side's gradient; the value is
-    that of one. So the sum over pairs is that of the sorted batch, in value and gradient, where the
-    opposites are by the same weights.
+    Each comparison occurs for two pairs, once with the gradient of each side, and half of its value
+    each time. So the sum over pairs is the loss of the sorted batch, in value and gradient, if the
+    opposites are those of the current weights.
     """
     _check(chosen, rejected)
     check_rows(chosen, against_chosen=against_chosen, against_rejected=against_rejected)

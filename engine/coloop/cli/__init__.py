@@ -1,3 +1,1 @@
-"""The command line: thin commands over the packages below, each importing what it needs when it
-runs.
-"""
+"""The command line. Commands import what they need when they run."""

@@ -88,7 +88,7 @@ def _list_modes(*, as_json: bool) -> None:
 
 
 def _name_and_file(name: str | None, out: Path | None) -> tuple[str | None, Path | None]:
-    """The loop's name and its file; a name with the suffix of a file gives both."""
+    """The name of a loop and its file; a name such as `loop.yaml` gives both."""
     given = None if name is None else Path(name)
     if given is not None and given.suffix.lower() in SUFFIXES:
         name, out = given.stem, out or given

@@ -1,8 +1,7 @@
-"""What a preset teaches, what its nodes do, which curves to expect, how long it takes and what it
-costs.
+"""Descriptions of presets: what they teach, what their nodes do, curves to expect, time and cost.
 
-What it teaches is written beside the loops (`presets/about.yaml`); what a node does and what the
-loop costs are said from the loop itself.
+What a preset teaches is in `presets/about.yaml`; descriptions of nodes that are not there, and the
+cost, come from the loop itself.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Traits(FrozenRecord):
 
 @cache
 def _written() -> dict[str, dict[str, Any]]:
-    """Texts of each preset, with inherited ones."""
+    """The texts in `about.yaml` by preset; with `like`, also those of the other preset."""
     path = presets.presets_root() / "about.yaml"
     if not path.exists():
         return {}
@@ -206,7 +205,7 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
 
 
 def _paper(name: str) -> str | None:
-    """The first paper in the header comment of the preset."""
+    """URL of the first arXiv paper in the header comment of a preset; None without one."""
     head = presets.load_loop_text(name).partition("coloop:")[0]
     arxiv = re.search(r"arXiv (\d{4}\.\d{5})", head)
     return f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else None
@@ -340,7 +339,7 @@ def _learns(spec: LoopSpec, name: str) -> Iterator[str]:
 
 
 def _read_from(spec: LoopSpec, name: str) -> str:
-    """Nodes whose texts, else scores, it reads."""
+    """Names of the nodes whose texts, or without any, whose scores a node reads."""
     texts = _sources(spec, name, ("rollouts", "rows", "pairs", "comparisons"))
     return texts or _sources(spec, name, ("scores",)) or "rows"
 

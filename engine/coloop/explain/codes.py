@@ -26,7 +26,7 @@ PAGES = Path(__file__).parent / "pages"
 
 
 class Repeated(FrozenRecord, extra="forbid"):
-    """A text that is too long to be written out."""
+    """A long text, as a part that is repeated."""
 
     before: str = ""
     repeat: str
@@ -40,30 +40,30 @@ class Repeated(FrozenRecord, extra="forbid"):
 
     @property
     def shown(self) -> str:
-        """The beginning, and how it goes on."""
+        """The start, and a comment on how often it is repeated."""
         return f"{self.before}{self.repeat}\n# ... {self.times} times"
 
 
 class Page(FrozenRecord, extra="forbid"):
-    """What is written of one code; how its example is made up is for `examples`."""
+    """The page of a code; `example_of` makes its example."""
 
     title: str = ""
-    """Empty: what `CODES` says."""
+    """Empty: the title in `CODES`."""
     means: str
     matters: str
     fix: tuple[str, ...] = ()
-    """Of a symptom of the learning doctor its hint comes first."""
+    """For a symptom of the health checks, its hint comes first."""
     source: str | None = None
 
     loop: str | None = None
     wrong: tuple[tuple[Any, ...], ...] = ()
     right: tuple[tuple[Any, ...], ...] = ()
-    """Empty: the loop as it is."""
+    """Changes to `loop`; empty: the loop unchanged."""
     files: Mapping[str, str] = {}
     files_of: Mapping[str, Repeated] = {}
     right_files: Mapping[str, str] = {}
     confined: bool = False
-    """Found by a service alone, which may read some folders only."""
+    """Whether only a service reports it, because it may read certain folders only."""
 
     text: str | None = None
     text_of: Repeated | None = None
@@ -203,7 +203,7 @@ def _of_loop(page: Page, edits: tuple[Edit, ...], files: Mapping[str, str]) -> s
 
 
 def _values(document: Document, paths: Iterable[str]) -> Document:
-    """The changed values with their node's kind and the keys above."""
+    """The values at these paths, within the keys above them and with the kind of their node."""
     kept: Document = {}
     for path in paths:
         parts = split_path(path)

@@ -41,7 +41,7 @@ CHANGING: Final = frozenset({
     "negative", "factorial", "modulo", "mod", "base", "remainder", "half", "halves", "thirds",
     "fifths", "tenths", "hundredths", "thousandths", "millionths",
 })  # fmt: skip
-"""Words that change the meaning of a number beside them."""
+"""Words that change the meaning of a number next to them."""
 COMPARING: Final = frozenset({"more", "less", "fewer", "greater", "smaller", "larger", "higher"})
 """With `or` they make a number a bound (`5 or more`), else they count (`5 more apples`)."""
 DESCRIBING: Final = re.compile(

@@ -86,9 +86,10 @@ QUESTION: Final = re.compile(
 
 
 def check_proof(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 if every atom follows from what is known and the last is the goal.
+    """1 if every atom of the last line follows from what is known, and the last one is the goal.
 
-    For `not` a theorem the proof is `none`, right if the goal cannot be derived.
+    After `not`, the only proof is `none`, which is right if the goal cannot be derived. None if the
+    prompt is not a theorem.
     """
     theorem = QUESTION.match(str(columns.get("prompt", "")))
     if theorem is None:
