@@ -259,9 +259,9 @@ def kl_cov(
     return torch.where(mask, loss, 0.0)
 
 
-# Weights where engine and trainer disagree: w = π_old(trainer) / π_rollout(engine), detached, 1
-# outside the mask (``B`` sequences, ``T`` token positions). Not used where the loss's ratio is
-# already anchored at the engine. A loss without a ratio takes the policy of the moment for π_old.
+# Weights for the difference between trainer and rollout engine: w = π_old(trainer) /
+# π_rollout(engine), detached, 1 outside the mask (``B`` sequences, ``T`` token positions). A loss
+# without a ratio passes the current policy as π_old.
 
 CorrectionMethod = Literal["token_tis", "icepop", "sequence_mask", "none"]
 
@@ -340,7 +340,7 @@ def value_loss(
     return torch.where(mask, squared / 2, 0.0)
 
 
-# Losses of numbers that say labels. Legend: ``N`` what is labelled: texts, steps or tokens.
+# Losses of predicted labels. Legend: ``N`` labels, of texts, steps or tokens.
 
 
 def squared_errors(said: Tensor, labels: Tensor) -> Tensor:

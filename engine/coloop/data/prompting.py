@@ -69,14 +69,13 @@ class PromptProgram:
         ]
 
 
-# What a judge says in the text that it wrote, as its `read` finds it.
+# Parses the verdict in a judge's text, by its section `read`.
 #
-#     verdict, number        of the whole, the last match counts
-#     step_verdicts          of each step of what was judged, the last match about a step counts
+#     verdict, number        of the whole; the last match counts
+#     step_verdicts          of each judged step; the last match for a step counts
 #     numbers                of each of several things that were judged together
 #
-# Knows texts only: whose text it is, what becomes of a number and to which rows it goes is not
-# said here. Steps and things are counted from 1 in texts, and from 0 here.
+# Steps and things are counted from 1 in texts, and from 0 here.
 
 PARTS_OF_TWO: Final = 2
 """Groups of a pattern for numbered verdicts: step number and verdict."""

@@ -257,11 +257,11 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
     return [{column: entry} for entry in entries]
 
 
-# Which rows of a source the next step gets: a seeded order for each pass, and an exact place.
+# The rows that the next step gets: each pass over a source has its own seeded order.
 #
-# A step that meets the end of a pass goes on with the next one, so every step has as many rows as
-# asked; passes are counted by rows, exactly. The order of a pass is a function of seed and pass
-# alone: nothing but two numbers has to be saved, however large the source is.
+# A step that reaches the end of a pass continues with the next one, so that every step has as many
+# rows as requested. The order of a pass depends only on seed and pass, so a checkpoint has a few
+# numbers, however large the source is.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,9 +235,9 @@ def _value(row: TemplateRow, column: str) -> Any:
     return row.columns.get(column, row.scores.get(column))
 
 
-# Columns read out of a text: by a regular expression, from JSON in it, or from a tag.
+# Columns parsed from a text: by a regular expression, from JSON in it, or from a tag.
 #
-# The last match counts; with `all` every match, as a list. No match leaves the column absent,
+# The last match counts; with `all`, the list of all matches. Without a match the column is absent,
 # which is not the same as empty.
 
 MOST_JSON_STARTS: Final = 200

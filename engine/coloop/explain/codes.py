@@ -215,7 +215,7 @@ def _values(document: Document, paths: Iterable[str]) -> Document:
                 names = parts[2:3] if parts[2:] and parts[2] in node else parts[2:] or node
                 own |= {name: node[name] for name in names if name in node}
         elif parts[0] == "schedule":
-            # Phases stand in a list: one alone would say nothing of its place.
+            # Phases are a list: a single one would not show its position.
             kept["schedule"] = document["schedule"]
         elif parts[0] in document:
             kept[parts[0]] = document[parts[0]]

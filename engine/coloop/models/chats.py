@@ -30,7 +30,7 @@ Tools = Sequence[Mapping[str, Any]] | None
 Span = tuple[int, int]  # characters from, and up to
 CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 """Appended to the last content, to find its end in the rendered text; as in transformers."""
-PROBE: Final = "\ue000"  # a content with which no generation prompt goes on
+PROBE: Final = "\ue000"  # a content that no generation prompt contains
 
 
 TEMPLATE_KWARGS: Final = "chat_template_kwargs"
@@ -172,7 +172,7 @@ def _rendered(
     plain_messages: list[dict[str, Any]] = without_nulls(messages)
     given: list[Any] | None = None if tools is None else without_nulls(tools)
     if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
-        # Code of its own, to which somebody said yes, writes its chats.
+        # A tokenizer with code of its own (`trust_remote_code`) renders its chats itself.
         own = tokenizer.apply_chat_template(
             plain_messages, tools=given, tokenize=False, add_generation_prompt=is_open, **kwargs
         )

@@ -160,7 +160,7 @@ def _window(config: Any) -> tuple[int, int] | None:
 def _answers() -> Iterator[dict[str, Any]]:
     try:
         yield count(json.load(sys.stdin))
-    except Exception as error:  # whatever a config of a stranger brings: it is told, not raised
+    except Exception as error:  # a config may be anything: the error is reported
         yield {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"}
 
 

@@ -230,10 +230,10 @@ def _check_readable(folder: Path, model: PreTrainedModel) -> None:
         raise CheckpointError(f"{len(missing)} weights were not saved, such as {min(missing)}")
 
 
-# Folders of adapters, written whole or not at all.
+# Folders of adapters, written atomically.
 #     adapter_model.safetensors   A and B of each layer, and a score head
 #     adapter_config.json         rank, alpha, layers, as peft reads them
-#     config.json                 of the model that both make
+#     config.json                 of the merged model
 #     base/                       the frozen weights in Hugging Face format, linked in later folders
 
 BASE_FOLDER = "base"

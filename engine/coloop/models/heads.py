@@ -45,8 +45,8 @@ class ScoreHeads(nn.Module):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSpec:
     node: str
-    classes: int  # numbers that it says of a state
-    seed: int  # decides its weights where it is new
+    classes: int  # outputs of the head
+    seed: int  # of its weights, if it is new
 
 
 def score_heads(model: nn.Module) -> dict[str, nn.Linear]:

@@ -178,9 +178,9 @@ def outline_from(config: PretrainedConfig) -> PreTrainedModel:
     return model
 
 
-# Whether a file of weights is as long as its header says, before anything is loaded from it.
-#     8 bytes: length of the header | header: JSON, each weight's place | the weights
-# In a checkpoint the manifest beside the folder has the SHA-256 of each file.
+# Checks that a file of weights is as long as its header says, before anything is loaded from it.
+#     8 bytes: length of the header | header: JSON, each weight's offsets | the weights
+# In a checkpoint, the manifest next to the folder has the SHA-256 of each file.
 
 COUNT_BYTES = 8
 LONGEST_HEADER = 100_000_000  # bytes; what the library reads at most

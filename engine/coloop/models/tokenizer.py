@@ -127,7 +127,7 @@ def pieces(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -
     one."""
     ids = [int(token) for token in token_ids]
     texts: list[str] = []
-    start, known = 0, ""  # what is decoded again, so that a token knows what stands before it
+    start, known = 0, ""  # the previous token is decoded again, because text depends on it
     for index in range(len(ids)):
         text = _decoded_with_marks(tokenizer, ids[start : index + 1])
         is_whole = not text.endswith(UNFINISHED) or index == len(ids) - 1

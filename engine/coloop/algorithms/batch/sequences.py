@@ -57,7 +57,7 @@ class Choice:
     token."""
 
     words: tuple[str, ...]
-    field: str  # where a node says them, for messages
+    field: str  # path of the field with the words, for messages
     at: int | None = None
     """Offset in the completion, in characters, at which they would follow; None: its end."""
 
@@ -322,4 +322,4 @@ class Pair:
         )
 
 
-Unit = Sequence | Pair  # what is learned from
+Unit = Sequence | Pair  # what is scored and trained on

@@ -156,9 +156,9 @@ def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
     return replace(events.at(begins[of][rows] + index), rows=rows)
 
 
-# An edge says of a row a number (an event at the last trained token), numbers at token positions,
-# or None. `missing` decides about rows that some edge says nothing of: the sum or the mean (by
-# absolute weight) of what is there, or no such row. Invariant: edges of weight 0 never arrive here.
+# An edge gives a row a number (an event at the last trained token), numbers by token, or None.
+# `missing` says what becomes of rows that some edge does not score: the sum or the mean (by
+# absolute weight) of the other edges, or no such row. Edges of weight 0 have been removed.
 
 
 def rows_that_stay(rows: CreditBatch, missing: str) -> list[int]:

@@ -236,7 +236,7 @@ class BradleyTerryRecipe(Recipe[PairBatch]):
         scores = one_score(outputs)
         chosen, rejected = scores[: batch.size], scores[batch.size :]  # (P,) each
         lead = chosen - rejected - batch.margin if settings.margin else chosen - rejected
-        # The share of the pair's label that speaks for the other order.
+        # The share of the label for the opposite order.
         against = 1 - batch.probability if settings.soft else settings.label_smoothing
         pairs = -(1 - against) * logsigmoid(lead) - against * logsigmoid(-lead)
         if settings.center is not None:

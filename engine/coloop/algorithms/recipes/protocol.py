@@ -35,8 +35,8 @@ class EdgeScores:
     weight: float
     scores: Sequence[Score]
     key: str = ""  # of the edge in the spec
-    delivered: int = 0  # rows that it says something of, None included
-    none: int = 0  # of these, rows of which it says None
+    delivered: int = 0  # rows with an entry, None included
+    none: int = 0  # of these, rows with None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,7 +207,7 @@ def balanced_counts(
     return new_counts
 
 
-# Names of the numbers with which a row of `rewards` says for whom it is.
+# Names of numbers of rows of `rewards`: by which algorithm they are used, and who wrote them.
 
 ADVANTAGES = "advantages"
 OF_OTHERS = "of_others"  # 1 for a row that others wrote, 0 for an own one
@@ -233,8 +233,8 @@ def own_tokens(batch: Batch) -> Tensor:
 
 
 # Credit over rounds, R = own + discount * mean of R over the next round's rows below it, as
-# MAGRPO's returns over a tree of turns (arXiv 2508.04652). Without a score of its own a row has
-# what comes from below; with neither it stays without.
+# MAGRPO's returns over a tree of turns (arXiv 2508.04652). A row without a score of its own gets
+# the discounted mean; without scored rows below it stays as it is.
 
 
 def returns_over_rounds(

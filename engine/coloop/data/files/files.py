@@ -147,7 +147,7 @@ def _shown(text: str) -> str:
 class JsonArray(_Records):
     def __init__(self, data: Buffer) -> None:
         super().__init__(data)
-        # A byte is a character here, and what stands between quotes does not matter.
+        # In latin-1, offsets are byte offsets; the contents of strings do not matter here.
         text = data[:].decode("latin-1")
         start = SPACE.match(text, len(BYTE_ORDER_MARK) * text.startswith("\xef\xbb\xbf")).end()
         try:

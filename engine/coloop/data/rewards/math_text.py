@@ -14,8 +14,8 @@ from typing import Final
 from coloop.data.answers import last_line, without_thousands
 from coloop.data.expressions import WITH_FUNCTIONS, NotArithmetic, read_expression
 
-# Words beside a number in an answer: those that only say what is counted, those that multiply it,
-# and those with which it says something else.
+# Words next to a number in an answer: those that name what is counted, those that multiply the
+# number, and those that change its meaning.
 
 SCALES: Final[Mapping[str, int]] = {
     "hundred": 2,
@@ -266,7 +266,7 @@ def _as_plain(text: str) -> str:
     """LaTeX as plain arithmetic, as far as possible."""
     plain = WORDS.sub(r" \1 ", DELIMITER.sub("", text)).strip().rstrip(".")
     plain = plain.replace("{,}", "").replace("\\!", "")
-    if OPEN.search(plain) is None:  # in (1,234) the comma stands between two numbers
+    if OPEN.search(plain) is None:  # in (1,234) the comma separates two numbers
         plain = without_thousands(plain)
     plain = SCIENTIFIC.sub(r"(\1*10^(\2))", MIXED.sub(_as_sum, plain))
     for pattern, replacement in PLAIN:

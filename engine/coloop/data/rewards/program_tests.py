@@ -263,7 +263,7 @@ def read_program(code: str) -> ast.Module | None:
     """Parsed program; None for invalid Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a policy's odd escapes nobody needs to hear
+            warnings.simplefilter("ignore")  # such as about invalid escapes in a policy's code
             return parse_code(code)
     except SyntaxError:
         return None

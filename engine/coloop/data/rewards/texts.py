@@ -157,14 +157,14 @@ def _as_score(value: Any, name: str) -> Score:
         ) from None
 
 
-# Which option of a question a text chooses, and which one is right.
+# The option of a question that a text chooses, and the right one.
 #
-#     the whole of its last line, or what is boxed       "b", "(B)", "\boxed{B}"
-#     else behind the last "answer is", "answer:"        "The answer is (b). A is a distractor."
+#     its whole last line, or what is boxed              "b", "(B)", "\boxed{B}"
+#     else after the last "answer is", "answer:"         "The answer is (b). A is a distractor."
 #     else before "is correct"                           "C is the answer; D is not"
-#     else the last that stands alone                    "not A, so B"
+#     else the last letter that stands alone             "not A, so B"
 #
-# Where two options are named in one breath (`A or B`), none is chosen.
+# If two options are joined (`A or B`), none is chosen.
 
 LONGEST: Final = 1000
 """Maximum characters of a line with a single option."""
@@ -214,7 +214,7 @@ def option_in(text: str) -> str | None:
         option = small or OPTION.search(answer, marker.end(), end)
         if option is not None:
             return _single(answer, option)
-        end = marker.start()  # behind it stands none
+        end = marker.start()  # there is no option after it
     confirmed = [*SAYS.finditer(answer)]
     return confirmed[-1][1] if confirmed else _last(answer)
 
@@ -253,11 +253,10 @@ def right_option(gold: str, column: str) -> str:
     return letter[1]
 
 
-# In which language a text is written, by py3langid: a model of letter sequences in 97 languages.
+# The language of a text, by py3langid, a model of letter sequences in 97 languages.
 #
-# Short texts tell little, so sentences are joined to pieces of some length before they are asked
-# about; a text that mixes languages has pieces of several. Of a text of a few letters nothing is
-# told: it has no score.
+# Short texts cannot be classified well, so sentences are merged to longer pieces first; a text that
+# mixes languages has pieces of several. A text of a few letters has no score.
 
 WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Japanese, Chinese and Korean characters, which are classified apart from the other text."""

@@ -97,9 +97,9 @@ class Endpoint:
         return value if " " in value else f"Bearer {value}"
 
 
-# Connections to addresses that were looked at: a name is resolved, every address that it leads to
-# is checked, and the connection goes to one of these, not to the name. TLS still asks for the
-# name.
+# Connections to checked addresses: a name is resolved, all of its addresses are checked, and the
+# connection goes to one of these, so that the name cannot be resolved to another one. TLS still
+# verifies the name.
 
 MOST_ADDRESSES: Final = 32
 """Maximum addresses of a name that are tried."""

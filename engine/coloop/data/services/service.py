@@ -205,15 +205,15 @@ def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
     return headers + ([("Authorization", authorization)] if authorization else [])
 
 
-# When a service is asked no more for a while.
+# When a service is not called for a while.
 #
 #     closed --FAILURES requests given up in a row--> open --pause is over--> one request tries
 #      ^                                              ^                         |
 #      '------------ it was answered -----------------+---- it was given up ----'  (twice the pause)
 #
-# A pure state: who owns it tells it of the time. A request counts as given up after its last
-# attempt, so that a short outage, which retries outlast, opens nothing. An answer that is
-# nonsense closes the circuit like any other: somebody is there.
+# The owner passes the time. A request is given up after its last attempt, so a short outage that
+# retries survive does not open the circuit. An invalid answer closes it like any other, because the
+# service is running.
 
 FAILURES: Final = 3
 """Consecutive failed requests after which the circuit opens."""

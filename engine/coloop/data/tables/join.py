@@ -169,7 +169,7 @@ def _joined(
     if len(tables) == 1 and (meetings is None or meetings.is_plain):
         rows = tables[0].rows
         if len({row.id for row in rows}) == len(rows):
-            return rows  # each meets nobody but itself
+            return rows  # each row matches itself only
     by_lowest: dict[tuple[str, ...], list[Met]] = {}
     for met in _all_met(tables, meetings, is_crossed=is_crossed):
         by_lowest.setdefault(_lowest(met), []).append(met)

@@ -20,12 +20,11 @@ from coloop.data.arrays import owned
 from coloop.data.tables.row import Row, Tokens
 from coloop.errors import CheckpointError
 
-# Values of rows as JSON and back, for what checkpoints keep.
+# Values of rows as JSON and back.
 #
-# What JSON does not know is marked: dataclasses, arrays, and numbers at positions, whose keys it
-# would turn into texts. Where the numbers of an array go is the caller's choice: `Keep` gives
-# what stands for it in the JSON, `Fetch` the array again. Tuples come back as lists, but for
-# those that make up a row.
+# Values that JSON lacks are marked: dataclasses, arrays, and numbers by position, whose keys would
+# become strings. The caller stores arrays: `Keep` returns what represents an array in the JSON, and
+# `Fetch` the array for that. Tuples come back as lists, except in fields of rows.
 
 Keep = Callable[[NDArray[Any]], Any]
 Fetch = Callable[[Any], NDArray[Any]]

@@ -132,12 +132,12 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
     return chosen
 
 
-# Draws the rows of a split: a seeded walk through a part's numbered problems.
+# Draws the rows of a split, by a seeded permutation of the problem numbers.
 #
 #     numbers 0..n-1 of a stratum -- permuted by the seed -- problem(i) -- its split? -- new? -- row
 #
-# The split of a problem depends on the task and the problem's key alone: a fifth of all is
-# `test`. Knows nothing of files or nodes. Same arguments, same rows, on every machine.
+# The split of a problem depends on task and key only; a fifth of all problems is `test`. The same
+# arguments give the same rows on every machine.
 
 TEST_SHARE: Final = 5
 """One in this many problems belongs to the test split."""

@@ -64,10 +64,10 @@ class Budget:
             self._count_computing()
 
     def _count_computing(self) -> None:
-        # What was not running took no time of its own: computing is asked about last, for it costs.
+        # CPU time is at most wall-clock time, and slower to read, so it is checked last.
         if thread_time() - self.began <= SECONDS / 2:
             return
-        # One pause of the whole process, such as a collection of garbage, can fill a half alone.
+        # A single pause, such as a garbage collection, may take a whole half of the time.
         if not self.is_second:
             self.is_second = True
             self._begin_half()

@@ -205,10 +205,10 @@ def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
             waiting += node.iter_child_nodes()
 
 
-# The names that a row's templates may use, and what they stand for.
+# The names in the templates of a row.
 #
-# `{{ column }}` is the nearest value, `{{ node.column }}` an exact one, `{{ node }}` the number
-# that a scorer gave. A value of None is left out, so that it is absent.
+# `{{ column }}` is the nearest value, `{{ node.column }}` an exact one, `{{ node }}` the score by a
+# scorer. Values of None are left out, so that the name is undefined.
 
 
 class NodeView:

@@ -80,13 +80,13 @@ def limited(text: str, most_bytes: int) -> str:
     return written[:most_bytes].decode("utf-8", "ignore") + CUT
 
 
-# Where a call can end: literal texts with which every match of a pattern ends.
+# Where a call may end: literal texts with which every match of a pattern ends.
 #
 #     <search>(?P<query>.*?)</search>   </search>
 #     (yes|no)[.!]                      . !
-#     ask: (?P<query>.*)                nothing: such a call is read where the text ends
+#     ask: (?P<query>.*)                none: such a call is found at the end of the turn
 #
-# A policy stops there as soon as it has written one out, so that a call is answered at once.
+# Generation pauses as soon as one of them is complete, so that a call is answered at once.
 
 MOST: Final = 16
 """Maximum endings of a pattern; with more, calls are looked for at the end of a turn."""

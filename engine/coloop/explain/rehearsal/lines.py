@@ -270,9 +270,9 @@ def _plain(text: str) -> str:
 
 # Texts that a regular expression matches.
 #
-# One way through the expression, by its parsed form: the first or a chosen alternative, repeats as
-# few as allowed but one, a sentence where anything may stand. What cannot be had so (some
-# look-behinds, back references) gives nothing: a text counts only when the expression finds it.
+# Made from the parsed expression: the first or a chosen alternative, as few repeats as allowed but
+# at least one, a sentence where anything may be. For some expressions (look-behinds, back
+# references) this fails: a text is only used if the expression matches it.
 
 HOLE = "\0"
 LETTERS = "a1 Z_\n-"

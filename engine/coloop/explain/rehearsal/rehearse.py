@@ -92,7 +92,7 @@ def _weights_on_a_desk(name: str, node: dict[str, Any]) -> list[str]:
     return notes
 
 
-# When what happens in a rehearsal: every phase once, a few steps each.
+# The schedule of a rehearsal: every phase once, with a few steps.
 
 ENDS = ("next_phase", "stop")
 FILLING = 4
@@ -157,10 +157,10 @@ def without_services(document: dict[str, Any]) -> list[str]:
     return notes
 
 
-# Weights of a rehearsal: what is large or lies elsewhere becomes a tiny model made on the spot.
+# The models of a rehearsal: models that are large or not from scratch are replaced with tiny ones.
 #
-# Who shares, copies or follows whom stays as it is, and so do heads and adapters. Where one model
-# of a loop is replaced all are, so that nodes go on having one tokenizer.
+# Which nodes share, copy or follow weights stays as it is, and so do heads and adapters. If one
+# model of a loop is replaced, all are, so that nodes still have the same tokenizer.
 
 ANY_TEXT = "tiny-bytes"
 """The architecture whose tokenizer handles any text."""
@@ -207,10 +207,10 @@ def _origin(model: PretrainedModel | RunModel | ScratchModel) -> str:
     return model.architecture
 
 
-# Rows of a rehearsal: those of tasks and of files that are there; made ones for the others.
+# The rows of a rehearsal: those of tasks and of existing files; generated ones for the others.
 #
-# A made row has every column that the dataset's `columns` name and every one that the loop reads
-# of it by name; numbers, where the meaning of a column wants them.
+# A generated row has the columns that the dataset's `columns` name and those that its readers use;
+# numbers where a column must have them.
 
 COUNT = 8
 NUMBERS = {"margin": 1.0, "probability": 0.75}
@@ -274,11 +274,11 @@ def _value(column: str, node: DatasetNode, k: int) -> Any:
     return f"{2 * k + 1}" if meaning == "rejected" else f"{column} {k}"
 
 
-# How much of everything a rehearsal takes.
+# The sizes of a rehearsal.
 #
-# Every number of rows becomes at most `ROWS`, and every product of rows and completions a multiple
-# of it, so that groups and mini-batches go on dividing. A number that a phase or trigger sets
-# becomes smaller by the same rule as the field that it stands for.
+# Numbers of rows become at most `ROWS`, and products of rows and completions a multiple of it, so
+# that groups and mini-batches still divide. A number that a phase or trigger sets is reduced like
+# the field itself.
 
 ROWS = 4
 """Rows per step and per mini-batch."""

@@ -239,7 +239,7 @@ def limit(memory_bytes: int, most_threads: int) -> None:
     if hasattr(resource, "RLIMIT_SIGPENDING"):
         limits[resource.RLIMIT_SIGPENDING] = 64
     for name, most in limits.items():
-        with suppress(ValueError, OSError):  # a system that knows no such limit
+        with suppress(ValueError, OSError):  # the system has no such limit
             resource.setrlimit(name, (most, most))
 
 

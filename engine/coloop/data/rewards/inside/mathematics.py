@@ -21,7 +21,7 @@ import sympy.sets.setexpr
 import sympy.tensor.tensor  # noqa: F401
 from math_verify import parse, verify
 
-logging.disable(logging.WARNING)  # it warns that it has no deadline of its own; who asks has one
+logging.disable(logging.WARNING)  # it warns that it has no time limit; the caller has one
 
 
 def judge(answer: str, golds: list[str]) -> dict[str, float]:

@@ -33,7 +33,7 @@ def grade(prompt: str, text: str) -> float | None:
 def shows(words: list[str], known: set[str], rules: list[tuple[str, str]], goal: str) -> bool:
     if not any(">" in word for word in words):
         return derives(words, known, rules) and words[-1] == goal
-    left = [(known, goal)]  # what is still to be shown, the next one last
+    left = [(known, goal)]  # what remains to be proved, the next one last
     for word in words:
         if not left:
             return False
