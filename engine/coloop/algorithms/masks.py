@@ -20,8 +20,7 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
 
 
 def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
-    """Mean of `values` where `mask` is true, over `dim` or over everything; 0 if it is true
-    nowhere."""
+    """Mean of `values` where `mask` is true, over `dim` or over everything; 0 without any."""
     total = masked_sum(values, mask, dim)
     count = mask.sum() if dim is None else mask.sum(dim)
     return total / count.clamp(min=1)

@@ -66,8 +66,7 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def are_equal(value: object, other: object) -> bool:
-    """Whether two dataclass instances have the same type and equal fields; arrays by their
-    values."""
+    """Whether two dataclass instances have the same type and equal fields and arrays."""
     if type(value) is not type(other):
         return False
     return all(

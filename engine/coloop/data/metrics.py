@@ -84,8 +84,7 @@ def pass_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> floa
 def _chosen(
     groups: Sequence[Group], k: int, choose: Callable[[Group, int], int | None], right_at: float
 ) -> float | None:
-    """Share of problems whose chosen sample is right; problems without a graded choice are left
-    out."""
+    """Share of problems whose chosen sample is right, among those where it is graded."""
     values = []
     for group in groups:
         sample = choose(group, min(k, len(group.scores)))
@@ -96,8 +95,7 @@ def _chosen(
 
 
 def majority_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
-    """Share of problems whose most frequent answer among k is right; of equal ones, the first
-    seen."""
+    """Share of problems whose most frequent answer among k is right; ties go to the first."""
     return _chosen(groups, k, lambda group, n: winner(group.answers, [1.0] * n), right_at)
 
 
@@ -143,8 +141,7 @@ def _agree(difference: float, truth: float) -> float:
 
 
 def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
-    """Share of pairs whose score is above `middle`, in favour of `chosen`; one at it counts
-    half."""
+    """Share of pairs whose score favours `chosen`, above `middle`; one at it counts half."""
     return mean_of([_agree(value - middle, 1.0) for value in _graded(values)])
 
 

@@ -113,8 +113,7 @@ class Source:
         return len(self._raw)
 
     def row(self, index: int) -> dict[str, Any]:
-        """A row with the source's columns; mapped ones also have the loop's names. Raises
-        DataError."""
+        """A row with the source's columns, mapped ones also by the loop's names; or DataError."""
         line = self._raw.line_of(index)
         try:
             raw = self._raw.row(index)

@@ -155,8 +155,7 @@ def padded(
     filler: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Each row at its first positions, then `filler`; a row of one number fills them. (B,
-    width)."""
+    """(B, width): each row at its first positions, repeated if it is one number, then `filler`."""
     full = torch.full((len(rows), width), filler, dtype=dtype)
     view = full.numpy()
     for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):

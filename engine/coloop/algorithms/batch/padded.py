@@ -103,8 +103,7 @@ class PairBatch:
     row_counts: Tensor  # (P,) float32
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (P,) float32
     extra: Batch | None = None
-    """The further texts of all pairs, for `Recipe.prepare`; None without any, and in a
-    selection."""
+    """The further texts of all pairs, for `Recipe.prepare`; None after `select`."""
 
     @property
     def size(self) -> int:

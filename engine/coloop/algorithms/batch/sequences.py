@@ -53,8 +53,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Words whose probabilities as the next word are requested; they differ in their first
-    token."""
+    """Words, with different first tokens, whose probabilities as the next word are requested."""
 
     words: tuple[str, ...]
     field: str  # path of the field with the words, for messages
@@ -133,8 +132,7 @@ class Sequence:
         return are_equal(self, other)
 
     def owned(self) -> "Sequence":
-        """A copy whose arrays are no views of a larger buffer, for a sequence that outlives its
-        step."""
+        """A copy whose arrays are no views of a larger buffer; for use after the step."""
         names = ("token_ids", "loss_mask", "choices", *TOKEN_FIELDS)
         given = {name: getattr(self, name) for name in names}
         arrays: dict[str, Any] = {
@@ -193,8 +191,7 @@ def completion_sequences(
     loss_masks: Many[ArrayLike],
     fields: Mapping[str, Many[Any]],
 ) -> tuple[Sequence, ...]:
-    """`completion_sequence` for many rows; arrays of a field share one buffer. Not for
-    `numbers`."""
+    """`completion_sequence` for many rows, without `numbers`; arrays of a field share a buffer."""
     unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
     if unknown:
         raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
@@ -252,8 +249,7 @@ def _whole(
     completion_ids: ArrayLike,
     loss_mask: ArrayLike | None,
 ) -> dict[str, Any]:
-    """Fields of a sequence from those of its completion; per-token numbers get zeros for the
-    prompt."""
+    """Fields of a sequence from those of its completion, with zeros for the prompt."""
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing, never = _of_prompt(len(before))

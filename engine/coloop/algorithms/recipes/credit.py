@@ -101,8 +101,7 @@ def reward_of_rows(
 
 
 def _staying(rows: CreditBatch, credit: Credit) -> tuple[list[int], CreditBatch]:
-    """Indices of the rows that stay in the update, and these rows, with edges of weight 0
-    removed."""
+    """Indices of the rows that stay in the update, and these rows, without edges of weight 0."""
     _check_input(rows)
     live = replace(rows, edges=[edge for edge in rows.edges if edge.weight != 0.0])
     index = rows_that_stay(live, credit.missing)

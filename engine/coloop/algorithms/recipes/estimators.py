@@ -195,8 +195,7 @@ def sum_of_edges(rows: CreditBatch, missing: str) -> GroupedRewards:
 
 
 def _sum_of_numbers(rows: CreditBatch, missing: str) -> GroupedRewards:
-    """`sum_of_edges` for edges with at most one number per row; bit for bit the same, but
-    vectorized."""
+    """`sum_of_edges`, vectorized, for edges with one number per row; bit for bit the same."""
     totals, weights = np.zeros(len(rows)), np.zeros(len(rows))
     for edge in rows.edges:
         is_there = np.array([score is not None for score in edge.scores], dtype=np.bool_)

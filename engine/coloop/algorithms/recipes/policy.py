@@ -204,8 +204,7 @@ def policy_loss(
 def _loss_of_others(
     batch: Batch, log_probs: Tensor, own: Tensor, settings: ResolvedRewards
 ) -> Tensor:
-    """−A π / (π + c) for rows of other writers, without ratio or clip (arXiv 2504.14945). (B,
-    T)."""
+    """(B, T): −A π / (π + c) for rows of other writers, without a ratio (arXiv 2504.14945)."""
     if settings.off_policy is None:
         return torch.zeros_like(log_probs)
     weights = off_policy_weights(log_probs, shaping=settings.off_policy.shaping)
@@ -230,7 +229,7 @@ def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
 def _clipped(
     batch: Batch, log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards
 ) -> Tensor | None:
-    """Tokens without a gradient because they are clipped, (B, T) bool; None if the loss has
+    """(B, T) bool: tokens without a gradient because they are clipped; None if the loss has
     none."""
     is_clipped = _CLIP_TESTS.get(settings.loss)
     if is_clipped is None:
@@ -242,8 +241,7 @@ def _clipped(
 
 
 def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards) -> Tensor:
-    """The ratio ρ of each token, for `sequence_clipped` that of its sequence; with gradient. (B,
-    T)."""
+    """(B, T): ρ of each token, for `sequence_clipped` that of its sequence; with gradient."""
     if settings.loss == "sequence_clipped":
         ratio = losses.sequence_ratio(log_probs, old, mask, reduce=settings.reduce)
         return ratio[:, None].expand_as(log_probs)

@@ -55,8 +55,7 @@ LOSSES: Mapping[str, Callable[..., Tensor]] = {
     "apo": preference.apo,
     "discopop": preference.discopop,
 }
-"""Losses that depend on the two log ratios and `beta` only, some also on SMOOTHED or soft
-labels."""
+"""Losses of the two log ratios and `beta`; some take label smoothing or soft labels."""
 SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
 """Those of LOSSES that take `label_smoothing`."""
 

@@ -238,8 +238,7 @@ class Circuit:
         return self.failures >= FAILURES
 
     def admit(self, now: float) -> bool:
-        """Whether a request may be sent; while the circuit is open, one at a time after the
-        pause."""
+        """Whether a request may be sent: while open, one at a time after the pause."""
         if not self.is_open:
             return True
         if self.is_trying or now < self.opens_at:

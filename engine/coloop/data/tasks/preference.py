@@ -32,8 +32,7 @@ Maker = Callable[[list[int], random.Random, PreferenceTask], dict[str, Any]]
 
 
 def quality(text: str, digits: Sequence[int]) -> float:
-    """Share of positions at which the last line has the sorted digits; 0 with the forbidden
-    symbol."""
+    """Share of sorted digits that the last line has in place; 0 with the forbidden symbol."""
     answer = last_line(text)
     if FORBIDDEN in answer.lower():
         return 0.0

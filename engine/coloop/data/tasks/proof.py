@@ -21,8 +21,7 @@ Maker = Callable[["Theorem"], dict[str, Any]]
 
 
 class Theorem:
-    """A random theorem: facts, rules (premises, conclusion), a goal, and a proof of `steps`
-    atoms."""
+    """A random theorem: facts, rules (premises, conclusion), goal, a proof of `steps` atoms."""
 
     def __init__(self, index: int, steps: int) -> None:
         rng = random.Random(index)

@@ -187,8 +187,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return context.budget.made(super().call(context, obj, *args, **kwargs))
 
     def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Called by `map`, which takes a filter's name from the text; refuses those of
-        `Guarded`."""
+        """Called by `map` with the name of a filter; refuses those that `Guarded` inserts."""
         if name in grammar.OWN_FILTERS:
             raise TemplateRuntimeError(f"No filter named {name!r}.")
         return super().call_filter(name, *args, **kwargs)
@@ -244,8 +243,7 @@ def _bounded_range(*bounds: int) -> range:
 
 @pass_context
 def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any]:
-    """`dict`, with a time check at each entry: keys can be chosen so that all their hashes
-    collide."""
+    """`dict`, with a time check at each entry, because the hashes of keys may all collide."""
     if len(given) > 1:
         raise TypeError(f"dict takes at most one value, found {len(given)}")
     entries: dict[Any, Any] = {}

@@ -212,8 +212,7 @@ def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
 
 
 class NodeView:
-    """A node without a score; `{{ node.column }}` reads `known`. As text it is empty, and it is
-    true."""
+    """A node without a score, with its columns in `known`. It is true, and as text empty."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.known = columns
