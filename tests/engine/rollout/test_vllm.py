@@ -68,7 +68,7 @@ def test_a_push_is_proved_for_tied_and_untied_output_layers(
 def test_heads_that_it_cannot_hold_are_refused_before_it_starts(
     models: Models, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    with pytest.raises(BackendMissing, match="heads of width 48, only for 32, 64"):
+    with pytest.raises(BackendMissing, match="head_dim of 48, only 32, 64"):
         VllmEngine(models("qwen3-wide-heads"), tokenizer)
 
 
