@@ -36,10 +36,13 @@ IN_SIGHT = """() => {
     const nodes = [...document.querySelectorAll("article")];
     for (const [index, node] of nodes.entries()) {
         const box = node.getBoundingClientRect();
-        const x = box.x + box.width / 2, y = box.y + box.height / 8;
-        const isInside = x > canvas.x + 50 && x < canvas.right - 150
-            && y > canvas.y + 100 && y < canvas.bottom - 150;
-        if (isInside && node.contains(document.elementFromPoint(x, y))) return [index, x, y];
+        const x = box.x + box.width / 2;
+        for (const y of [box.y + box.height / 16, box.y + box.height / 8]) {
+            const isInside = x > canvas.x + 50 && x < canvas.right - 150
+                && y > canvas.y + 100 && y < canvas.bottom - 150;
+            const hit = isInside ? document.elementFromPoint(x, y) : null;
+            if (node.contains(hit) && !hit.closest(".nodrag")) return [index, x, y];
+        }
     }
 }"""
 """A node of which the head can be taken hold of: its number, and where."""
@@ -55,8 +58,8 @@ def run() -> Result:
         times = {
             "nothing": _frames(page, _rest),
             "moving the canvas": _frames(page, _pan),
-            "dragging a node": _frames(page, _drag),
             "zooming": _frames(page, _zoom),
+            "dragging a node": _frames(_closer(page), _drag),
         }
         nodes = page.get_by_role("article").count()
         page.close()
@@ -221,11 +224,14 @@ def _zoom(page: Page) -> None:
 
 def _drag(page: Page) -> None:
     index, x, y = page.evaluate(IN_SIGHT)
+    node = page.get_by_role("article").nth(index)
+    before = node.bounding_box()
     page.mouse.move(x, y)
     page.mouse.down()
     for step in range(MOVES):
         page.mouse.move(x + 2 * step, y + step)
     page.mouse.up()
-    moved = page.get_by_role("article").nth(index).bounding_box()
-    assert moved is not None
-    assert moved["x"] > x, "the node was not dragged"
+    after = node.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["x"] > before["x"] + MOVES, "the node was not dragged"

@@ -86,6 +86,39 @@ describe.each(presets)("%s", (_, document) => {
   });
 });
 
+it("many learners leave half of the window to the cards", () => {
+  const many = Array.from({ length: 60 }, (_, index) => index);
+  const boxes = many.flatMap((index) =>
+    ["actor", "reward"].map((kind, column) => ({
+      id: `${kind}${index}`,
+      x: column * 300,
+      y: index * 160,
+      width: 220,
+      height: 120,
+    })),
+  );
+  const parts: RouteEdge[] = many.map((index) => ({
+    key: `e${index}`,
+    source: `reward${index}`,
+    target: `actor${index}`,
+    sourcePort: "scores",
+    targetPort: "rewards",
+    kind: "learning",
+    follower: null,
+    sourceTop: 60,
+    targetTop: 60,
+    label: 80,
+  }));
+  const draw = drawer(boxes, parts);
+
+  const planned = planFit(boxes, draw, { width: 1028, height: 670 });
+
+  const { area, laneTop } = draw(planned?.squeeze ?? null);
+  if (!planned || !area || laneTop === null) throw new Error("nothing is drawn");
+  expect(isInSight(planned.view, area, 1028, 670)).toBe(true);
+  expect((area.bottom - laneTop) * planned.view.zoom).toBeLessThan(0.55 * 670);
+});
+
 it("a small loop keeps whole cards, and a wide window shows them larger than they are written", () => {
   const boxes = [{ id: "a", x: 0, y: 0, width: 200, height: 100 }];
   const draw = drawer(boxes, []);

@@ -72,18 +72,26 @@ const ROUNDS = 6;
 const NEAR = 0.02;
 const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;
+/** Lines of learning take at most so much of the window's height, however many they are. */
+const MAX_LANE = 0.5;
 
 /** The stretch with which a graph of compact cards fills the window in both directions. */
 export function squeezeInto(boxes: readonly Box[], draw: Draw, room: Room): Squeeze {
   const { isFramed = false } = room;
-  const track = trackIn(room.height);
+  let track = trackIn(room.height);
   const [wide, high] = roomFor(room, COMPACT_AROUND);
   let [x, y] = [1, 1];
   let zoom = 0.5;
   let squeeze: Squeeze = { x, y, ...growth(boxes, { x, y, zoom }, isFramed), zoom, track };
   for (let round = 0; round < ROUNDS; round += 1) {
-    const { area } = draw(squeeze);
+    const { area, laneTop } = draw(squeeze);
     if (area === null) break;
+    const lane = (area.bottom - (laneTop ?? area.bottom)) * squeeze.zoom;
+    if (lane > MAX_LANE * high) {
+      track *= (MAX_LANE * high) / lane;
+      squeeze = { ...squeeze, track };
+      continue;
+    }
     const across = wide / (area.right - area.left);
     const down = high / (area.bottom - area.top);
     const most = LARGEST_CARD / Math.max(x, y);
