@@ -73,7 +73,8 @@ def print_refusal(message: str, findings: Sequence[object], *, as_json: bool) ->
         dumped = [finding.model_dump(mode="json") for finding in diagnostics]
         print_json({"ok": False, "message": message, "diagnostics": dumped})
     else:
-        complain(message)
+        if message not in [finding.describe() for finding in diagnostics]:
+            complain(message)
         print_diagnostics(diagnostics, stderr=True)
     return 1
 

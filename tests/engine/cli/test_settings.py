@@ -35,6 +35,15 @@ def test_a_setting_without_a_value_is_refused_in_a_line(coloop, loop, command, s
     assert said in outcome.err
 
 
+@pytest.mark.parametrize("command", ["validate", "estimate", "plan", "fit", "rehearse"])
+def test_a_path_that_does_not_exist_is_an_error_that_stands_once(coloop, loop, command):
+    outcome = coloop(command, loop(), "--set", "edges.x.few=3")
+
+    assert outcome.code == 1
+    assert outcome.err.startswith("error ")
+    assert outcome.err.count("does not exist") == 1
+
+
 @pytest.mark.parametrize("command", ["validate", "estimate", "plan"])
 def test_a_refused_setting_is_told_in_json(coloop, loop, command):
     told = coloop(command, loop(), "--set", "nonsense", "--json").json
