@@ -31,6 +31,8 @@ TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
 
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+SHOWN_CHARACTERS: Final = 100
+"""Of a line of code that a hint names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +355,7 @@ def _code_problem(node: str, snippet: Snippet, read: FunctionNames) -> Diagnosti
     if read.is_syntax:
         lines = snippet.content.splitlines()
         text = lines[line - 1].strip() if line and line <= len(lines) else ""
+        text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
         message = f"{code} does not compile{where}: {problem}"
         hint = f"fix the line `{text}`, or the one before it" if text else None
     else:

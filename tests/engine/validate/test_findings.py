@@ -499,6 +499,17 @@ def test_code_that_does_not_compile_is_quoted_where_it_breaks(finding: Finding) 
     assert "`return [1.0 / / 2]`" in found.hint
 
 
+def test_of_a_long_line_that_does_not_compile_the_start_is_quoted(finding: Finding) -> None:
+    code = f"def reward(prompts, completions):\n    return {'(' * 400}1{')' * 400}\n"
+
+    found = finding("two_halves", ("set", "nodes.joint.source.code", code))
+
+    assert found.code == "text.code_syntax"
+    assert found.hint is not None
+    assert "((…`" in found.hint
+    assert len(found.hint) < 160
+
+
 def test_a_parameter_that_nothing_gives_is_told_those_of_every_reward(finding: Finding) -> None:
     code = "def reward(prompts, completion_texts):\n    return [1.0 for _ in prompts]\n"
 
