@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.presets.test_loops import JUDGED_FOUR_TIMES, SHORT
 
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
@@ -19,8 +18,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 TANGO = Path(__file__).resolve().parents[2] / "presets" / "loops" / "tango.yaml"
+JUDGED_FOUR_TIMES = {
+    "nodes.generator.rollout.completions_per_prompt": 1,
+    "nodes.verifier.rollout.completions_per_prompt": 4,
+}
 CUTS = {
-    **SHORT["tango"],
+    "nodes.held_out.rows_per_step": 8,
+    "nodes.problems.rows_per_step": 8,
+    "schedule.phases.2.steps": 1,
+    "schedule.phases.2.set": JUDGED_FOUR_TIMES,
+    "schedule.phases.3.repeat": 1,
+    "schedule.phases.3.phases.0.steps": 1,
+    "schedule.phases.3.phases.1.set": JUDGED_FOUR_TIMES,
     "schedule.phases.0.steps": 1,
     "schedule.phases.1.steps": 1,
     "schedule.phases.1.learn": ["verifier.demonstrations", "verifier.rewards"],

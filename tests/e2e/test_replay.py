@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.presets.test_loops import SHORT
 
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
@@ -19,7 +18,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 LOOP = Path(__file__).resolve().parents[2] / "presets" / "loops" / "grpo-arithmetic.yaml"
 CUTS = {
-    **SHORT[LOOP.stem],
+    "nodes.held_out.rows_per_step": 8,
+    "schedule.phases.0.steps": 3,
+    "schedule.phases.1.steps": 2,
     "nodes.problems.source.size": 8,
     "nodes.problems.rows_per_step": 8,
     "schedule.phases.0.set": {"nodes.actor.training.optimizer.lr": 1.0e-3},

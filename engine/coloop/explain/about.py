@@ -1,7 +1,9 @@
 """Descriptions of presets: what they teach, what their nodes do, curves to expect, time and cost.
 
-What a preset teaches is in `presets/about.yaml`; descriptions of nodes that are not there, and the
-cost, come from the loop itself.
+What a preset teaches is in `presets/about/NAME.yaml`: `lesson`, `teaches`, `tags`, `try`, `curves`
+(`node.metric` or a learner's metric, and how it should look) and `nodes`. With `like: OTHER`,
+whatever is missing comes from the other preset. Descriptions of other nodes, and the cost, come
+from the loop itself.
 """
 
 from __future__ import annotations
@@ -36,7 +38,6 @@ from coloop.spec.nodes import (
     ToolNode,
     VerifierNode,
 )
-from coloop.spec.text.reader import data_of
 
 
 class AboutNode(FrozenRecord):
@@ -109,31 +110,29 @@ class Traits(FrozenRecord):
 
 
 @cache
-def _written() -> dict[str, dict[str, Any]]:
-    """The texts in `about.yaml` by preset; with `like`, also those of the other preset."""
-    path = presets.presets_root() / "about.yaml"
-    if not path.exists():
-        return {}
-    loaded: dict[str, dict[str, Any]] = data_of(path.read_text("utf-8"))
-    return {name: {**loaded.get(own.get("like", ""), {}), **own} for name, own in loaded.items()}
+def texts_of(name: str) -> dict[str, Any]:
+    """The texts about a preset, those of the preset that it is `like` included.
+
+    Raises:
+        PresetNotFound: no texts were written about it.
+    """
+    own = presets.load_about(name)
+    return {**(texts_of(own["like"]) if "like" in own else {}), **own}
 
 
 def tags_of(name: str) -> tuple[str, ...]:
     """Search words of a preset; empty if it has no texts."""
-    return tuple(_written().get(name, {}).get("tags", ()))
-
-
-def _own(name: str) -> dict[str, Any]:
-    if name not in _written():
-        raise PresetNotFound(f"no description of a preset {name!r}")
-    return _written()[name]
+    try:
+        return tuple(texts_of(name).get("tags", ()))
+    except PresetNotFound:
+        return ()
 
 
 @cache
 def about(name: str) -> About:
     """The description of a preset; raises `PresetNotFound`."""
     preset = presets.load_loop(name)
-    own, spec = _own(preset.name), _spec_of(preset.name)
+    own, spec = texts_of(preset.name), _spec_of(preset.name)
     texts = own.get("nodes", {})
     return About(
         name=preset.name,
@@ -153,7 +152,7 @@ def about(name: str) -> About:
 
 def traits_of(name: str, spec: LoopSpec, found: Explanation) -> Traits:
     """Facts for the gallery; `found` is the preset's estimate."""
-    own, cost = _own(name), _cost(spec, found)
+    own, cost = texts_of(name), _cost(spec, found)
     return Traits(
         lesson=own["lesson"],
         tags=list(own["tags"]),

@@ -92,7 +92,7 @@ class ModelPreset:
 
 
 def presets_root() -> Path:
-    """The folder with `loops`, `new`, `hardware` and `models`: in the wheel, else of the
+    """The folder with `loops`, `about`, `new`, `hardware` and `models`: in the wheel, else of the
     repository."""
     package = Path(__file__).resolve().parents[1]
     candidates = (package / "_presets", package.parents[1] / "presets")
@@ -116,6 +116,16 @@ def load_loop(name: str) -> LoopPreset:
 def load_loop_text(name: str) -> str:
     """The YAML of a loop preset as it was written, comments included."""
     return _find("loops", name, "loop").read_text(encoding="utf-8")
+
+
+def about_names() -> tuple[str, ...]:
+    """Names of the presets that have texts."""
+    return tuple(_index("about"))
+
+
+def load_about(name: str) -> dict[str, Any]:
+    """The texts about a loop preset, as its file in `about` has them."""
+    return _load_yaml(_find("about", name, "description of a preset"))
 
 
 def load_new_text(mode: str) -> str:

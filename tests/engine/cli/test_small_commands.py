@@ -50,13 +50,14 @@ def loops(tmp_path, monkeypatch):
     two = 'coloop: 1\nname: two\ndescription: "The second."\nnodes: {}\nschedule: {steps: 1}\n'
     (folder / "loops" / "one.yaml").write_text(one, encoding="utf-8")
     (folder / "loops" / "deep" / "two.yaml").write_text(two, encoding="utf-8")
-    (folder / "about.yaml").write_text("one: {tags: [small, first]}\n", encoding="utf-8")
+    (folder / "about").mkdir()
+    (folder / "about" / "one.yaml").write_text("tags: [small, first]\n", encoding="utf-8")
     monkeypatch.setattr(presets, "presets_root", lambda: folder)
     presets._index.cache_clear()
-    about._written.cache_clear()
+    about.texts_of.cache_clear()
     yield folder
     presets._index.cache_clear()
-    about._written.cache_clear()
+    about.texts_of.cache_clear()
 
 
 def test_loops_are_listed_whatever_folder_they_are_in(coloop, loops):

@@ -21,7 +21,7 @@ from tests.engine.slow.proofs import PROOFS
 from tests.engine.slow.test_algorithms import LEARNS
 from tests.engine.slow.test_scorers import LEARNS as SCORERS_LEARN
 from tests.engine.training.test_invariance import VARIANTS
-from tests.presets.test_loops import SHORT
+from tests.presets.test_loops import ON_A_CPU
 
 from coloop.algorithms.recipes import RECIPES
 from coloop.spec import presets
@@ -100,7 +100,9 @@ def of_presets(names: Iterable[str]) -> frozenset[str]:
 def in_short_runs() -> frozenset[str]:
     """Algorithms by which whole runs take a few steps."""
     others = (test_products.FOUR_MODELS, test_scorers.CHOOSING)
-    return frozenset({*LOOPS, *of_presets(SHORT), *(n for text in others for n in of_loop(text))})
+    return frozenset(
+        {*LOOPS, *of_presets(ON_A_CPU), *(n for text in others for n in of_loop(text))}
+    )
 
 
 @cache

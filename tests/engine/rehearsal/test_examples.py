@@ -1,12 +1,12 @@
-"""Every loop of the language and every preset rehearses on this machine, or is refused by name."""
+"""Every loop of the language and every preset rehearses on this machine, or is refused by name;
+presets for a CPU in `tests/presets/test_loops.py`."""
 
 import pytest
 from tests.engine.rehearsal.loops import EXAMPLES, NAMES, PRESETS, told_of
+from tests.presets.test_loops import ON_A_CPU
 
 from coloop.errors import PlanRefused
 from coloop.spec import presets
-
-LOOPS = [loop.name for loop in presets.list_loops()]
 
 NOT_YET = {"medvlsynther"}
 """Examples that a run refuses, by the name of what it cannot do."""
@@ -53,6 +53,6 @@ def test_a_loop_that_is_not_yet_runnable_is_refused_by_name(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LOOPS)
-def test_every_preset_rehearses(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*presets.loop_names()} - {*ON_A_CPU}))
+def test_every_preset_for_gpus_rehearses(name: str) -> None:
     assert not told_of(PRESETS / f"{name}.yaml").failures
