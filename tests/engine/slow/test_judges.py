@@ -1,11 +1,11 @@
 """Judges that learn: a verifier in words tells right from wrong of either kind, and choosing by it
-brings more than a vote. That it does by its lessons alone is a row of `proofs`."""
+brings more than a vote. That it does by its lessons alone is a row of `tests/experiments`."""
 
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.slow.proofs import COIN, SEEDS, seeded
+from tests.experiments.table import COIN, SEEDS, seeded
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train

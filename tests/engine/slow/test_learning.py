@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.numerics import near
 from tests.engine.shuffles import shuffled
-from tests.engine.slow.proofs import seeded
+from tests.experiments.table import seeded
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train

@@ -4,13 +4,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.slow.proofs import (
-    LEAST_RISE,
+from tests.experiments.table import (
+    EXPERIMENTS,
+    FULL,
     MOST_BY_CHANCE,
-    PROOFS,
     SEEDS,
-    Arm,
-    Proof,
+    SHUFFLED,
+    Experiment,
     seeded,
 )
 
@@ -21,26 +21,28 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 SEED = seeded(1)
 ACCURACY = "probe.accuracy"
-each_preset = pytest.mark.parametrize("proof", PROOFS, ids=[proof.preset for proof in PROOFS])
+each_preset = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.preset)
 
 
-def rise(train: "Train", proof: Proof, arm: Arm, seed: int) -> float:
+def rise(train: "Train", experiment: Experiment, arm: str, seed: int) -> float:
     """How far the reading ends above its start."""
-    if proof.earlier is not None:
-        train(proof.earlier, [seeded(seed)])
-    changes, is_control = proof.changes(arm, seed), arm == "shuffled"
-    start, end = proof.span(train(proof.preset, changes, may_run_dry=is_control))
+    if experiment.earlier is not None:
+        train(experiment.earlier, [seeded(seed)])
+    changes, is_control = experiment.changes(arm, seed), arm != FULL
+    start, end = experiment.span(train(experiment.preset, changes, may_run_dry=is_control))
     return end - start
 
 
 @each_preset
-def test_a_preset_rises_over_three_seeds(train: "Train", proof: Proof) -> None:
-    assert fmean(rise(train, proof, "taught", seed) for seed in SEEDS) >= LEAST_RISE
+def test_a_preset_rises_over_three_seeds(train: "Train", experiment: Experiment) -> None:
+    assert fmean(rise(train, experiment, FULL, seed) for seed in SEEDS) >= experiment.least_rise
 
 
-@each_preset
-def test_a_preset_does_not_rise_by_what_chance_says(train: "Train", proof: Proof) -> None:
-    assert rise(train, proof, "shuffled", SEEDS[0]) < MOST_BY_CHANCE
+@pytest.mark.parametrize(
+    "experiment", [one for one in EXPERIMENTS if SHUFFLED in one.arms], ids=lambda one: one.preset
+)
+def test_a_preset_does_not_rise_by_what_chance_says(train: "Train", experiment: Experiment) -> None:
+    assert rise(train, experiment, SHUFFLED, SEEDS[0]) < MOST_BY_CHANCE
 
 
 SEARCHES = "index.tool/calls"

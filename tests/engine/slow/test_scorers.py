@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.shuffles import Changes, shuffled
-from tests.engine.slow.proofs import COIN, LEAST_RISE, MOST_BY_CHANCE, SEEDS, seeded
+from tests.experiments.table import COIN, LEAST_RISE, MOST_BY_CHANCE, SEEDS, seeded
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train

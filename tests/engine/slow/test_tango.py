@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.shuffles import Changes, scores_of_other_rows, shuffled
-from tests.engine.slow.proofs import LEAST_RISE, MOST_BY_CHANCE, SEEDS, seeded
+from tests.experiments.table import LEAST_RISE, MOST_BY_CHANCE, SEEDS, seeded
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train

@@ -1,0 +1,166 @@
+"""The experiments: a preset for each system, the metric that should rise, and other arms.
+
+All arms of an experiment start from the same weights with the same seed. `full` is the preset.
+`shuffled` gives scores, labels or votes to other rows: what rises there rises by chance. The
+`control` takes as many updates of the same learner with the same optimizer on the same problems,
+without the part of the system that the paper is about. Further arms are ablations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.engine.shuffles import (
+    Changes,
+    coin_for_outcome,
+    lessons_of_a_coin,
+    shuffled,
+    swapped,
+)
+from tests.engine.slow.curves import Trained
+
+SEEDS = (1, 2, 3)
+"""None of them was used to choose settings."""
+LEAST_RISE = 0.2
+"""Least rise of `full`, mean over the seeds, unless an experiment has its own."""
+MOST_BY_CHANCE = 0.1
+"""Most rise of `shuffled`."""
+
+FULL = "full"
+SHUFFLED = "shuffled"
+CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One preset, the phase whose rise is measured, and its arms."""
+
+    preset: str
+    phase: str
+    reading: str = "probe.accuracy"
+    """`<node>.<metric>`, on held-out rows."""
+    arms: Mapping[str, Changes] = field(default_factory=dict)
+    """What each arm but `full` changes of the preset."""
+    paper: str = ""
+    """What should happen by the paper."""
+    control: str = ""
+    """What the control does, for the table."""
+    finding: str = ""
+    """What was found, where the number does not say it."""
+    least_rise: float = LEAST_RISE
+    start: float | None = None
+    """Where the phase begins by definition; None: the reading before it."""
+    earlier: str | None = None
+    """A preset whose run this one begins with."""
+
+    @property
+    def every_seed(self) -> tuple[str, ...]:
+        """Arms that are trained with every seed; `shuffled` with the first only."""
+        return (FULL, *(arm for arm in self.arms if arm != SHUFFLED))
+
+    def changes(self, arm: str, seed: int) -> list[Mapping[str, Any]]:
+        return [seeded(seed), *(self.arms[arm] if arm != FULL else ())]
+
+    def span(self, run: Trained) -> tuple[float, float]:
+        """The reading at the start of the phase and at the end of the run."""
+        start = run.before(self.phase, self.reading) if self.start is None else self.start
+        return start, run.last(self.reading)
+
+
+def seeded(seed: int) -> Mapping[str, Any]:
+    return {"op": "set", "path": "run.seed", "value": seed}
+
+
+COIN = 0.5
+"""Pair accuracy before anything is learned."""
+
+EXPERIMENTS = (
+    Experiment(
+        preset="dapo",
+        phase="rl",
+        arms={SHUFFLED: shuffled(readers=("informative.scores",))},
+    ),
+    Experiment(
+        preset="vapo",
+        phase="rl",
+        arms={SHUFFLED: shuffled(readers=("actor.rewards", "right.scores"))},
+    ),
+    Experiment(preset="reinforce-pp", phase="rl", arms={SHUFFLED: shuffled()}),
+    Experiment(preset="remax", phase="rl", arms={SHUFFLED: shuffled()}),
+    Experiment(
+        preset="prime",
+        phase="rl",
+        # Shuffled is what the band keeps, the outcome, and the labels of the process reward model.
+        arms={SHUFFLED: shuffled(actor="policy", readers=("band.scores",))},
+    ),
+    Experiment(
+        preset="retool",
+        phase="critic-warm-up",
+        arms={SHUFFLED: shuffled(actor="policy", reward="boxed")},
+    ),
+    Experiment(
+        preset="search-r1",
+        phase="rl",
+        arms={SHUFFLED: shuffled(actor="policy")},
+    ),
+    Experiment(
+        preset="omegaprm",
+        phase="train",
+        reading="fit.step_f1",
+        # As often right as the policy is when the search begins.
+        arms={SHUFFLED: coin_for_outcome(0.7, search="tree")},
+    ),
+    Experiment(
+        preset="reward-model",
+        phase="pairs",
+        reading="fit.pair_accuracy",
+        start=COIN,
+        arms={
+            SHUFFLED: swapped(
+                rows="preferences.rows", pairs="preferences.pairs", learner="rm.pairs"
+            )
+        },
+    ),
+    Experiment(
+        preset="reward-model-sums",
+        phase="pairs",
+        reading="fit.pair_accuracy",
+        start=COIN,
+        arms={SHUFFLED: swapped(rows="mistakes.rows", pairs="pairs.pairs", learner="rm.pairs")},
+    ),
+    Experiment(
+        preset="ppo-learned-reward",
+        phase="ppo",
+        earlier="reward-model-sums",
+        arms={SHUFFLED: shuffled(actor="policy", reward="rm")},
+    ),
+    Experiment(
+        preset="ppo-four-models",
+        phase="ppo",
+        reading="policy_probe.truth.score",
+        arms={SHUFFLED: shuffled(actor="policy", reward="rm")},
+    ),
+    Experiment(
+        preset="genrm",
+        phase="train",
+        reading="judged.pair_accuracy",
+        start=COIN,
+        arms={SHUFFLED: lessons_of_a_coin("genrm", lesson="lesson")},
+    ),
+    Experiment(
+        preset="ttrl",
+        phase="test-time",
+        # Samples come nearer to their majority: its share of right answers bounds what can be won,
+        # and the greedy answer is the majority from the start.
+        reading="sampled.accuracy",
+        # The vote of another problem's answers.
+        arms={SHUFFLED: shuffled(actor="policy", reward="majority", readers=("half.scores",))},
+    ),
+    Experiment(
+        preset="cooper",
+        phase="co-training",
+        reading="probe.rule.accuracy",
+        # What the reward model says of other rows; its own pairs stay.
+        arms={SHUFFLED: shuffled(actor="policy", reward="judge")},
+    ),
+)
