@@ -26,6 +26,7 @@ BENCHES = {
     "service": "bench_service.run",
     "templates": "bench_templates.run",
     "overhead": "bench_overhead.run",
+    "models": "bench_models.run",
     "overlap": "bench_overlap.run",
     "grpo": "bench_grpo.run",
     "accuracy": "bench_accuracy.run",

@@ -71,6 +71,37 @@ def seeded(seed: int) -> Mapping[str, Any]:
     return {"op": "set", "path": "run.seed", "value": seed}
 
 
+def _edge(op: str, value: Any) -> Mapping[str, Any]:
+    return {"op": op, "path": "edges", "value": value}
+
+
+def _set(path: str, value: Any) -> Mapping[str, Any]:
+    return {"op": "set", "path": path, "value": value}
+
+
+def _remove(path: str) -> Mapping[str, Any]:
+    return {"op": "remove", "path": path}
+
+
+TTRL_IMITATES_ITSELF: Changes = (
+    _edge("remove_edge", "lessons.rows -> policy.demonstrations"),
+    _edge("add_edge", {"from": "lessons.rows", "to": "policy.demonstrations", "id": "lessons"}),
+    _edge("add_edge", {"from": "half.rollouts", "to": "policy.demonstrations", "id": "own"}),
+    *(
+        _edge("remove_edge", edge)
+        for edge in (
+            "half.scores -> policy.rewards",
+            "half.rollouts -> start.rollouts",
+            "start.log_probs -> policy.reference",
+        )
+    ),
+    _remove("nodes.start"),
+    _remove("nodes.policy.algorithm.rewards"),
+    _set("schedule.phases.0.set.edges.own.weight", 0.0),
+    _set("schedule.phases.1.set.edges.lessons.weight", 0.0),
+    _set("schedule.phases.1.learn", ["policy.demonstrations"]),
+)
+
 COIN = 0.5
 """Pair accuracy before anything is learned."""
 
@@ -101,7 +132,12 @@ EXPERIMENTS = (
     Experiment(
         preset="search-r1",
         phase="rl",
-        arms={SHUFFLED: shuffled(actor="policy")},
+        arms={
+            SHUFFLED: shuffled(actor="policy"),
+            CONTROL: (_edge("remove_edge", "index.tool -> policy.tools"),),
+        },
+        paper="a policy that may search while it answers learns to, and beats RL without search.",
+        control="the same PPO without the search tool.",
     ),
     Experiment(
         preset="omegaprm",
@@ -153,8 +189,13 @@ EXPERIMENTS = (
         # Samples come nearer to their majority: its share of right answers bounds what can be won,
         # and the greedy answer is the majority from the start.
         reading="sampled.accuracy",
-        # The vote of another problem's answers.
-        arms={SHUFFLED: shuffled(actor="policy", reward="majority", readers=("half.scores",))},
+        arms={
+            # The vote of another problem's answers.
+            SHUFFLED: shuffled(actor="policy", reward="majority", readers=("half.scores",)),
+            CONTROL: TTRL_IMITATES_ITSELF,
+        },
+        paper="with the majority vote as label, a policy improves on a test set without answers.",
+        control="SFT on the same samples of the policy, without a vote.",
     ),
     Experiment(
         preset="cooper",
