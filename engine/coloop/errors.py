@@ -172,6 +172,12 @@ class DataError(NodeFailed):
     code = "data.unreadable"
 
 
+class ControlRefused(NodeFailed):
+    """A loop has no control of the requested kind; the message says what was found."""
+
+    code = "control.refused"
+
+
 @dataclass(eq=False, repr=False)
 class UserCodeError(ColoopError):
     """User code (reward, filter, template, environment) failed or returned an invalid value."""

@@ -19,7 +19,8 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
     "Pool": ("plan/compile.py",),
-    "Run": ("runtime",),
+    "Run": ("runtime", "explain/controls/arms.py"),
+    "ControlOf": ("explain/controls/arms.py",),
     "Schedule": ("plan/phases.py", "plan/rows.py", "runtime"),
     "Phase": ("plan/phases.py", "plan/compile.py"),
     "PhaseGroup": ("plan/phases.py",),
@@ -178,7 +179,8 @@ READERS: dict[str, tuple[str, ...]] = {
     },
     # rewards
     **dict.fromkeys(
-        ("Builtin", "TaskReward", "OneMinus", "Margin", "First"), ("data/rewards/builtin.py",)
+        ("Builtin", "TaskReward", "OneMinus", "Margin", "First", "OtherRows"),
+        ("data/rewards/builtin.py",),
     ),
     **dict.fromkeys(
         ("ExactMatch", "MathEqual", "Choice", "JsonSchema", "Column"), ("data/rewards/texts.py",)
@@ -189,7 +191,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "CodeTests": ("data/rewards/programs.py",),
     "Language": ("data/rewards/texts.py",),
     **dict.fromkeys(
-        ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("data/rewards/combine.py",)
+        ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation", "Constant", "Coin"),
+        ("data/rewards/combine.py",),
     ),
     "PythonSource": ("runtime/roles/rows/outside.py",),
     "ModelSource": ("runtime/roles/reward.py",),

@@ -19,6 +19,7 @@ LIGHT = (
     "coloop.plan.cost",
     "coloop.validate",
     "coloop.plan.compile",
+    "coloop.explain.controls",
     "coloop.explain.rehearsal",
     "coloop.explain.codes",
     "coloop.explain.algorithm",

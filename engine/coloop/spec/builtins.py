@@ -316,6 +316,36 @@ class TurnAllocation(Builtin):
     """The turns before: those of the row's own branch, or those of all roles in earlier rounds."""
 
 
+class OtherRows(Builtin):
+    """The score of another row of the step: the same numbers, without their relation to the texts.
+    A control for whether a learner needs its rewards."""
+
+    name: Literal["other_rows"]
+    """The score of another row, drawn at random."""
+
+
+class Constant(Builtin):
+    """One number in place of every incoming score."""
+
+    name: Literal["constant"]
+    """The same number for every scored row."""
+    value: Number = setting(0.5)
+    """The number."""
+
+
+class Coin(Builtin):
+    """One of two numbers in place of every incoming score, drawn at random."""
+
+    name: Literal["coin"]
+    """One of two numbers, drawn at random."""
+    share: Number = setting(0.5, ge=0, le=1)
+    """Probability of `high`."""
+    low: Number = setting(0.0)
+    """The one number."""
+    high: Number = setting(1.0)
+    """The other number."""
+
+
 BuiltinSource = Annotated[
     TaskReward
     | ExactMatch
@@ -337,7 +367,10 @@ BuiltinSource = Annotated[
     | Agreement
     | Gate
     | First
-    | TurnAllocation,
+    | TurnAllocation
+    | OtherRows
+    | Constant
+    | Coin,
     Field(discriminator="name"),
 ]
 
@@ -357,7 +390,7 @@ BUILTIN_NAMES: tuple[str, ...] = tuple(BUILTINS)
 SCORE_TO_SCORE: frozenset[str] = frozenset(
     {
         *("weighted", "one_minus", "band", "margin", "agreement", "gate", "first"),
-        "turn_allocation",
+        *("turn_allocation", "other_rows", "constant", "coin"),
         *(name for name, plugin in PLUGINS.items() if plugin.needs == "scores"),
     }
 )

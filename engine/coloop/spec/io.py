@@ -5,7 +5,8 @@
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
 
 Canonical form: only what is set, in the order of the language. What is only for people (`layout`,
-`description`, `note`), formatting, key order and defaults that are written out are not hashed.
+`description`, `note`, `run.control`), formatting, key order and defaults that are written out are
+not hashed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.nodes import BaseNode
+from coloop.spec.placement import Run
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Phase, PhaseGroup
 from coloop.spec.text.emit import to_yaml
@@ -40,6 +42,7 @@ _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
     BaseNode: frozenset({"note"}),
     Phase: frozenset({"note"}),
     PhaseGroup: frozenset({"note"}),
+    Run: frozenset({"control"}),
 }
 """Fields that mean nothing to a run; columns, rows and overrides of these names do."""
 

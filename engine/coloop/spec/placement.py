@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -69,6 +69,21 @@ class Hardware(Section):
         return self.preset or (None if self.gpu is not None else "cpu")
 
 
+ControlKind = Literal[
+    "full", "frozen", "shuffled", "plain", "constant", "random", "no_tool", "no_filter"
+]
+"""What is left out of a loop to see what it earns; `full`: nothing."""
+
+
+class ControlOf(Section, title="control of a run"):
+    """Which run this one is compared with."""
+
+    of: Name = setting(short="control of {}")
+    """Id of that run, or the name of its loop if there is no run of it yet."""
+    kind: ControlKind = setting()
+    """What differs from its loop; `full`: only the seed."""
+
+
 class Run(Section):
     """What a run starts from and keeps."""
 
@@ -88,3 +103,5 @@ class Run(Section):
     """Metric (`node.metric`) that defines the best checkpoint; higher is better."""
     storage: Text | None = setting(None, level="advanced", widget="path", section="checkpoint")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""
+    control: ControlOf | None = setting(None, level="expert")
+    """The run that this one is a control of; null: none. It changes nothing in the run."""

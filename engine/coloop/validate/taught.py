@@ -37,7 +37,7 @@ from coloop.validate.facts import Facts
 
 Kind = Literal["steps", "whole"]
 
-AS_THEY_COME: Final = frozenset({"one_minus", "band", "first"})
+AS_THEY_COME: Final = frozenset({"one_minus", "band", "first", "other_rows", "constant", "coin"})
 """Built-in rewards with one number per row or step, as their input."""
 OPEN: Final = frozenset({"column", "gate"})
 """Built-in rewards for which that depends on the rows."""

@@ -495,6 +495,42 @@ def test_a_gate_passes_one_score_where_another_is_in_bounds() -> None:
     assert scored("gate", rows, max=0.6, otherwise=1.0, **options) == [1.0, 1.0, 0.25, 1.0, 1.0]
 
 
+def seeded_rows(*scores: Score) -> list[ScoringRow]:
+    """Rows whose random order is that of the list."""
+    return [ScoringRow(scores={"a": s}, seed=n, id=f"row {n}") for n, s in enumerate(scores)]
+
+
+def test_other_rows_moves_each_score_to_the_next_row_of_a_random_order() -> None:
+    assert scored("other_rows", seeded_rows(1.0, None, 0.0, 0.25)) == [0.0, None, 0.25, 1.0]
+    assert scored("other_rows", seeded_rows(1.0)) == [1.0]
+    assert scored("other_rows", []) == []
+
+
+def test_other_rows_keeps_the_positions_of_steps() -> None:
+    rows = seeded_rows({2: 1.0, 5: 2.0}, {1: 3.0}, None, {0: 4.0, 3: 5.0, 9: 6.0})
+
+    # The largest row has three numbers: each moves by three places.
+    assert scored("other_rows", rows) == [
+        {2: 4.0, 5: 5.0},
+        {1: 6.0},
+        None,
+        {0: 1.0, 3: 2.0, 9: 3.0},
+    ]
+
+
+def test_constant_and_coin_replace_every_number() -> None:
+    rows = seeded_rows(1.0, None, {0: 1.0, 3: 0.0})
+
+    assert scored("constant", rows, value=0.25) == [0.25, None, {0: 0.25, 3: 0.25}]
+    assert scored("coin", rows, share=1.0) == [1.0, None, {0: 1.0, 3: 1.0}]
+    assert scored("coin", rows, share=0.0, low=-1.0) == [-1.0, None, {0: -1.0, 3: -1.0}]
+    drawn = [scored("coin", seeded_rows(1.0))[0] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    many = [ScoringRow(scores={"a": 0.0}, seed=n) for n in range(2000)]
+    share = sum(float(one) for one in scored("coin", many, share=0.3) if not isinstance(one, dict))
+    assert share / 2000 == pytest.approx(0.3, abs=0.04)
+
+
 def test_first_takes_the_first_score_that_applies() -> None:
     rows = [from_scores(a=None, b=0.5), from_scores(a=0.0, b=0.5), from_scores(a=None, b=None)]
 

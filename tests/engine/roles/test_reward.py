@@ -168,6 +168,21 @@ def test_scores_of_scores(bench: Bench, rows_of: Any, scores: Any) -> None:
     assert scores(loop.give("both.scores")) == [3.0, 1.0]
 
 
+def test_other_rows_are_drawn_by_seed_node_and_step(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    rows = [{"prompt": str(n), "answer": str(n), "completion": str(n % 3)} for n in range(24)]
+    nodes = {"sums": rows_of(*rows), "exact": EXACT, "moved": builtin("other_rows")}
+    edges = ["sums.rows -> exact.rows", "exact.scores -> moved.scores"]
+    true = scores(bench(nodes, edges).give("exact.scores"))
+
+    moved, again = (scores(bench(nodes, edges).give("moved.scores")) for _ in range(2))
+
+    assert moved == again
+    assert moved != true
+    assert sorted(moved) == sorted(true)
+
+
 def test_python_reads_other_scores_under_their_node(
     bench: Bench, rows_of: Any, scores: Any
 ) -> None:

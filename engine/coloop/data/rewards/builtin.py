@@ -56,6 +56,9 @@ OWN_BUILTINS: Final[Mapping[str, BuiltinReward]] = {
     "gate": BuiltinReward(combine.gate, "scores"),
     "first": BuiltinReward(combine.first, "scores"),
     "turn_allocation": BuiltinReward(combine.turn_allocation, "scores"),
+    "other_rows": BuiltinReward(combine.other_rows, "scores"),
+    "constant": BuiltinReward(combine.constant, "scores"),
+    "coin": BuiltinReward(combine.coin, "scores"),
 }
 
 BUILTINS: Final = WithPlugins(

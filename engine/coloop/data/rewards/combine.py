@@ -4,6 +4,7 @@
 see their docstrings.
 """
 
+import random
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
@@ -136,3 +137,58 @@ def _earlier(
     if earlier == "ancestors":
         return [own[ancestor] for ancestor in row.ancestors if ancestor in own]
     return [score for turn, score in turns.get(row.conversation, ()) if turn < row.round]
+
+
+# Controls: numbers that say nothing about the row that gets them. Each incoming score keeps its
+# place: None stays None, and numbers at positions stay at those positions.
+
+
+def other_rows(rows: Sequence[ScoringRow], _: options.OtherRows) -> list[Score]:
+    """The numbers of all rows, moved along a random order of the rows by the size of the largest.
+
+    So no row keeps a number of its own if the largest row has at most half of all numbers; with one
+    number per row, each row gets that of the next row.
+    """
+    places = [
+        (index, position)
+        for index in sorted(range(len(rows)), key=lambda at: (rows[at].seed, rows[at].id))
+        for position in _positions(rows[index].number)
+    ]
+    sizes = [len(_positions(row.number)) for row in rows]
+    shift = max(sizes, default=0)
+    moved: list[dict[int | None, float]] = [{} for _ in rows]
+    for number, (index, position) in enumerate(places):
+        source, there = places[(number + shift) % len(places)]
+        moved[index][position] = _at(rows[source].number, there)
+    return [_refilled(row.number, new) for row, new in zip(rows, moved, strict=True)]
+
+
+@by_row
+def constant(row: ScoringRow, given: options.Constant) -> Score:
+    return mapped(row.number, lambda _: given.value)
+
+
+@by_row
+def coin(row: ScoringRow, given: options.Coin) -> Score:
+    """`high` with probability `share`, else `low`; drawn for each position by itself."""
+    chance = random.Random(row.seed)
+    return mapped(row.number, lambda _: given.high if chance.random() < given.share else given.low)
+
+
+def _positions(score: Score) -> tuple[int | None, ...]:
+    """Positions of a score's numbers; the position of a whole score is None."""
+    if isinstance(score, dict):
+        return tuple(score)
+    return () if score is None else (None,)
+
+
+def _at(score: Score, position: int | None) -> float:
+    number = score[position] if isinstance(score, dict) and position is not None else score
+    assert isinstance(number, float | int)
+    return number
+
+
+def _refilled(score: Score, numbers: Mapping[int | None, float]) -> Score:
+    if isinstance(score, dict):
+        return {position: numbers[position] for position in score}
+    return None if score is None else numbers[None]

@@ -24,6 +24,8 @@ class ScoringRow:
     round: int = 1
     conversation: Hashable = None
     """Key of the conversation, the same over all roles and rounds."""
+    seed: int = 0
+    """Seed of the row's random draws in this step."""
 
     @property
     def number(self) -> Score:

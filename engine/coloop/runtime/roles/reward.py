@@ -13,6 +13,7 @@ from coloop.data.rewards.judging import Judge
 from coloop.data.rewards.remote import RemoteReward
 from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.rewards.user_code import RowFailure, ScoredRows
+from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score
 from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError, ServiceFailed, UserCodeError
@@ -84,7 +85,11 @@ class RewardRole(FittingRole[RewardNode]):
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         source = self._section(call.context).source
         assert isinstance(source, Builtin)
-        seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
+        where = (self._node, call.salt, call.step)
+        seen = [
+            _scoring_row(row, scores, derive_seed(call.context.seed, *where, row.id))
+            for row, scores in zip(rows, incoming, strict=True)
+        ]
         with self._lock:
             if self._judge is None:
                 self._judge = judge_of(source, self._node)
@@ -230,7 +235,7 @@ class RewardRole(FittingRole[RewardNode]):
             self._judge.close()
 
 
-def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
+def _scoring_row(row: Row, scores: dict[str, Score], seed: int) -> ScoringRow:
     return ScoringRow(
         columns={**row.scoped, **row.columns},
         scores=scores,
@@ -240,6 +245,7 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
         writer=row.writer,
         round=row.round,
         conversation=next(iter(row.trail), row.id),
+        seed=seed,
     )
 
 
