@@ -89,6 +89,7 @@ def run_in(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def run(name: str) -> Any:
         spec = rehearsed(spec_of(presets.load_loop_text(name)), root=LOOPS).spec
+        spec = spec.model_copy(update={"run": spec.run.model_copy(update={"keep": 100})})
         return spec, start.run(
             start.RunRequest(
                 spec=spec,

@@ -22,6 +22,7 @@ from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,
     node_algorithms,
+    off_policy_of,
     reads,
     resolve_rewards_algorithm,
 )
@@ -198,6 +199,13 @@ class Facts:
             for level in own
             if any(relate_pair(level, other) is not Relation.NONE for other in scored)
         )
+
+    def is_of_others(self, node: str, edge: Edge) -> bool:
+        """Whether an edge brings an off-policy learner rows of other nodes, and no score of its
+        own rows."""
+        if edge.aggregate is not None or off_policy_of(self.spec, node) is None:
+            return False
+        return not self.lineage.edge_levels(edge) & self.lineage.own_levels(node)
 
     def buffers_in(self, levels: Iterable[Level]) -> list[str]:
         """Names of buffers from which some of the levels come."""

@@ -463,7 +463,7 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
         credit = getattr(facts.nodes[name], "credit", None)
         if credit is None or credit.missing == "skip_row":
             continue
-        edges = facts.alive(name, "rewards")
+        edges = [e for e in facts.alive(name, "rewards") if not facts.is_of_others(name, e)]
         below = facts.walk.downstream(name)
         ways = {edge.key: facts.walk.upstream(edge.source.node) & below for edge in edges}
         cuts = {cut for cut, node in facts.of(FilterNode) if node.keep or node.per_group}

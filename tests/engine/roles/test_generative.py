@@ -146,6 +146,16 @@ def test_a_text_in_which_nothing_is_found_has_no_score(
     assert loop.outcomes["judge.score"].metrics["parse/none"] == 0.5
 
 
+def test_of_texts_in_which_nothing_is_looked_for_none_counts_as_unread(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = judging(bench, rows_of({"prompt": "p"}), actor, read={})
+
+    loop.give("judge.rollouts")
+
+    assert "parse/none" not in loop.outcomes["judge.score"].metrics
+
+
 def test_what_a_text_is_worth_in_which_nothing_is_found_is_said_by_the_loop(
     bench: Bench, rows_of: Any, scores: Any
 ) -> None:

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from coloop.spec.diagnostics import Diagnostic, Report, Severity
+from coloop.spec import presets
+from coloop.spec.diagnostics import Change, Diagnostic, Report, Severity
+from coloop.spec.io import parse, patch
+from coloop.validate import validate
 
 Check = Callable[..., Report]
 COMPLETIONS = "nodes.generator.rollout.completions_per_prompt"
@@ -289,3 +292,17 @@ def test_a_score_that_goes_up_and_down_again_is_one_for_all(check: Check) -> Non
     )
 
     assert found.node == "rival"
+
+
+def test_rows_of_others_give_filtered_rows_no_second_reward() -> None:
+    text = presets.load_loop_text("critique-grpo")
+    twice = patch(
+        text, [Change(op="add_edge", path="edges", value="exact.scores -> policy.rewards")]
+    )
+
+    alone, around = (parse(one).spec for one in (text, twice))
+
+    assert alone is not None
+    assert around is not None
+    assert not validate(alone).diagnostics
+    assert "learning.cut_rows" in {found.code for found in validate(around).diagnostics}

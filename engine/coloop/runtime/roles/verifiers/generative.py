@@ -44,6 +44,8 @@ from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
 UNREAD = "parse/none"
+SOUGHT = ("verdict", "step_verdicts", "number", "numbers", "labels")
+"""Fields of `read` that look for something in a text."""
 CONSISTENT = "swap/consistent"
 
 
@@ -95,7 +97,8 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
             tables["scores"] = self._of_things(verdicts, said, judged, call)
         if call.asked is not None:
             tables["scores"] = _of_asked(self._node, call.asked, verdicts, scores)
-        found = {UNREAD: len(unread) / len(verdicts)} if verdicts else {}
+        is_read = any(getattr(section.read, name) is not None for name in SOUGHT)
+        found = {UNREAD: len(unread) / len(verdicts)} if verdicts and is_read else {}
         found |= _consistent(outcome.outputs["scores"])
         metrics = {**written.metrics, **outcome.metrics, **found}
         return replace(written, outputs=tables, metrics=metrics)
