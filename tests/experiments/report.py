@@ -14,6 +14,8 @@ from tests.experiments.table import (
     Experiment,
 )
 
+from coloop.explain.controls import Arm, Comparison, Curve
+
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 FIGURES = HERE / "figures"
@@ -44,21 +46,18 @@ def results_of(experiment: Experiment) -> Results:
     return found
 
 
-def lead(results: Results) -> float | None:
-    """Mean end of `full` minus that of the control; None without both."""
-    if not results[FULL] or not results.get(CONTROL):
-        return None
-    return fmean(one.end for one in results[FULL]) - fmean(one.end for one in results[CONTROL])
+def compared(results: Results) -> Comparison:
+    """`full` beside its control, as `coloop control` compares them."""
+    full, control = (_as_arm(kind, results.get(kind, [])) for kind in (FULL, CONTROL))
+    return Comparison(full=full, control=control)
 
 
-def is_ahead(results: Results) -> bool | None:
-    """Whether the lead exceeds the larger of both arms' sample standard deviations; None if an arm
-    has fewer than three seeds."""
-    ahead = lead(results)
-    arms = (results[FULL], results.get(CONTROL, []))
-    if ahead is None or min(map(len, arms)) < len(SEEDS):
-        return None
-    return ahead > max(stdev(one.end for one in arm) for arm in arms)
+def _as_arm(kind: str, outcomes: Sequence[Outcome]) -> Arm:
+    curves = (
+        Curve(seed=seed, run=kind, steps=(0, 1), values=(one.start, one.end), begins_at=0)
+        for seed, one in zip(SEEDS, outcomes, strict=False)
+    )
+    return Arm(kind="full" if kind == FULL else "plain", curves=tuple(curves))
 
 
 def write_report() -> None:
@@ -75,7 +74,8 @@ def write_report() -> None:
 
 
 def _cells(experiment: Experiment, results: Results) -> tuple[str, ...]:
-    ahead, gap = is_ahead(results), lead(results)
+    comparison = compared(results)
+    gap, ahead = comparison.difference, comparison.leads
     others = [arm for arm in experiment.arms if arm not in (SHUFFLED, CONTROL)]
     seconds = [one.processor_seconds for one in results[FULL] if one.processor_seconds is not None]
     return (

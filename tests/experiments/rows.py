@@ -115,8 +115,8 @@ def measure(row: Row) -> Outcome:
         keep=row.run_folder if _is_lent(row) else None,
         may_run_dry=row.arm != FULL,
     )
-    start, end = experiment.span(Trained(readings=tuple(told_by(run.events))))
-    points = run.curve(*experiment.reading.split(".", 1))
+    start, end = experiment.span(Trained(readings=tuple(told_by(run.events))), row.arm)
+    points = run.curve(*experiment.reading_of(row.arm).split(".", 1))
     outcome = Outcome(
         loop=loop,
         start=start,

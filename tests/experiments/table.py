@@ -8,6 +8,7 @@ without the part of the system that the paper is about. Further arms are ablatio
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from tests.engine.shuffles import (
@@ -18,6 +19,10 @@ from tests.engine.shuffles import (
     swapped,
 )
 from tests.engine.slow.curves import Trained
+
+from coloop.explain.controls import ArmLoop, arm_of
+from coloop.spec import presets
+from coloop.spec.placement import ControlKind
 
 SEEDS = (1, 2, 3)
 """None of them was used to choose settings."""
@@ -39,8 +44,9 @@ class Experiment:
     phase: str
     reading: str = "probe.accuracy"
     """`<node>.<metric>`, on held-out rows."""
-    arms: Mapping[str, Changes] = field(default_factory=dict)
-    """What each arm but `full` changes of the preset."""
+    arms: Mapping[str, Changes | ControlKind] = field(default_factory=dict)
+    """Each arm but `full`: a kind of control, as `coloop control` makes it, or changes of the
+    preset."""
     paper: str = ""
     """What should happen by the paper."""
     control: str = ""
@@ -59,12 +65,42 @@ class Experiment:
         return (FULL, *(arm for arm in self.arms if arm != SHUFFLED))
 
     def changes(self, arm: str, seed: int) -> list[Mapping[str, Any]]:
-        return [seeded(seed), *(self.arms[arm] if arm != FULL else ())]
+        return [seeded(seed), *(() if arm == FULL else changes_of(self.preset, self.arms[arm]))]
 
-    def span(self, run: Trained) -> tuple[float, float]:
+    def reading_of(self, arm: str) -> str:
+        """The metric under its name in the arm: where one of several scorers leaves the loop, the
+        metric of the other loses its name."""
+        kind = self.arms.get(arm)
+        metric = control_arm(self.preset, kind).metric if isinstance(kind, str) else None
+        return (
+            metric
+            if metric is not None and self.reading == full_metric(self.preset)
+            else self.reading
+        )
+
+    def span(self, run: Trained, arm: str) -> tuple[float, float]:
         """The reading at the start of the phase and at the end of the run."""
-        start = run.before(self.phase, self.reading) if self.start is None else self.start
-        return start, run.last(self.reading)
+        reading = self.reading_of(arm)
+        start = run.before(self.phase, reading) if self.start is None else self.start
+        return start, run.last(reading)
+
+
+@cache
+def control_arm(preset: str, kind: ControlKind) -> ArmLoop:
+    root = presets.presets_root() / "loops"
+    return arm_of(presets.load_loop_text(preset), kind, root=root)
+
+
+def full_metric(preset: str) -> str | None:
+    return control_arm(preset, "full").metric
+
+
+def changes_of(preset: str, arm: Changes | ControlKind) -> Changes:
+    """An arm as changes of its preset."""
+    if not isinstance(arm, str):
+        return arm
+    changes = control_arm(preset, arm).changes
+    return tuple(change.model_dump(exclude_unset=True) for change in changes)
 
 
 def seeded(seed: int) -> Mapping[str, Any]:
@@ -122,7 +158,13 @@ EXPERIMENTS = (
         preset="prime",
         phase="rl",
         # Shuffled is what the band keeps, the outcome, and the labels of the process reward model.
-        arms={SHUFFLED: shuffled(actor="policy", readers=("band.scores",))},
+        arms={
+            SHUFFLED: shuffled(actor="policy", readers=("band.scores",)),
+            CONTROL: "plain",
+            "frozen": "frozen",
+        },
+        paper="dense rewards of a process reward model that keeps learning beat outcomes alone.",
+        control="the same RLOO and filter with the outcome as the only reward.",
     ),
     Experiment(
         preset="retool",
@@ -134,7 +176,7 @@ EXPERIMENTS = (
         phase="rl",
         arms={
             SHUFFLED: shuffled(actor="policy"),
-            CONTROL: (_edge("remove_edge", "index.tool -> policy.tools"),),
+            CONTROL: "no_tool",
         },
         paper="a policy that may search while it answers learns to, and beats RL without search.",
         control="the same PPO without the search tool.",

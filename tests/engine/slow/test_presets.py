@@ -29,7 +29,7 @@ def rise(train: "Train", experiment: Experiment, arm: str, seed: int) -> float:
     if experiment.earlier is not None:
         train(experiment.earlier, [seeded(seed)])
     changes, is_control = experiment.changes(arm, seed), arm != FULL
-    start, end = experiment.span(train(experiment.preset, changes, may_run_dry=is_control))
+    start, end = experiment.span(train(experiment.preset, changes, may_run_dry=is_control), arm)
     return end - start
 
 
