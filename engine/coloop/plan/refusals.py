@@ -102,8 +102,9 @@ def check_parts(spec: LoopSpec) -> Iterator[Diagnostic]:
 def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
     at, source = f"nodes.{name}", getattr(node, "source", None)
     kind = getattr(source, "type", None)
-    if getattr(source, "task", None) == "images":
-        yield refusal("tasks with images", f"{at}.source.task")
+    if "images" in getattr(node, "columns", {}) and node.kind == "dataset":
+        hint = "prompts are texts; a column of another name is data for templates and rewards"
+        yield refusal(f"images in prompts (node `{name}`)", f"{at}.columns.images", hint)
     if node.kind not in RUNNABLE_KINDS:
         yield refusal(f"nodes of kind {node.kind} (node `{name}`)", f"{at}.kind")
     if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:

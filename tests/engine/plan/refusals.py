@@ -337,9 +337,14 @@ MORE: dict[str, Case] = {
         [],
         {"actor": {"training": {"backend": "megatron"}}},
     ),
-    "tasks with images": (
+    "images in prompts (node `problems`)": (
         [],
-        {"problems": {"source": {"type": "task", "task": "images"}}},
+        {
+            "problems": {
+                "source": {"type": "task", "task": "images"},
+                "columns": {"images": "figure"},
+            }
+        },
     ),
     "handles (edge exact.check -> actor.tools)": (["exact.check -> actor.tools"], {}),
     "`training.dtype: float16`": ([], {"actor": {"training": {"dtype": "float16"}}}),

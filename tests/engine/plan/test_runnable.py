@@ -17,9 +17,9 @@ REFUSALS = [
     ("exact.scores -> actor.rewards", "exact.check -> actor.tools", "handles", "edges.2"),
     (
         "{type: task, task: arithmetic}",
-        "{type: task, task: images}",
+        "{type: task, task: images}, columns: {images: figure}",
         "images",
-        "source.task",
+        "columns.images",
     ),
     (
         "algorithm: {name: grpo}",

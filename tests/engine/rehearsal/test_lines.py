@@ -10,7 +10,12 @@ from coloop.spec.io import from_dict, require
 RIGHT = ("$answer", "$target", "$chosen", "$rejected")
 
 
-def lines(reader: dict, edge: str = "actor.rollouts -> reader.rollouts", **nodes: dict):
+def lines(
+    reader: dict,
+    edge: str = "actor.rollouts -> reader.rollouts",
+    edges: tuple[str, ...] = (),
+    **nodes: dict,
+):
     """Lines of an actor that one node reads."""
     document = {
         "coloop": 1,
@@ -21,7 +26,7 @@ def lines(reader: dict, edge: str = "actor.rollouts -> reader.rollouts", **nodes
             "reader": reader,
             **nodes,
         },
-        "edges": ["sums.rows -> actor.prompts", edge],
+        "edges": ["sums.rows -> actor.prompts", edge, *edges],
         "schedule": {"steps": 1},
     }
     return lines_of(require(from_dict(document)), "actor")
@@ -79,6 +84,16 @@ def test_a_tool_is_called_before_anything_is_said(call: str, text: str) -> None:
     found = lines(tool, "reader.tool -> actor.tools")
 
     assert found[0] == f"{text}<search>two</search>$answer"
+
+
+def test_a_negation_can_be_proved_in_a_search() -> None:
+    tree = {"kind": "search", "method": "and_or", "budget": {"tokens": 100}}
+    kernel = {"kind": "tool", "type": "environment", "name": "proof"}
+
+    called = ("sums.rows -> reader.rows", "kernel.tool -> reader.tools")
+    found = lines(tree, "actor.policy -> reader.policy", called, kernel=kernel)
+
+    assert "none" in found
 
 
 def test_marks_of_an_environment_stand_before_what_is_right() -> None:

@@ -16,7 +16,15 @@ from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of
-from coloop.spec.nodes import FilterNode, Node, RewardNode, TemplateNode, ToolNode, VerifierNode
+from coloop.spec.nodes import (
+    FilterNode,
+    Node,
+    RewardNode,
+    SearchNode,
+    TemplateNode,
+    ToolNode,
+    VerifierNode,
+)
 from coloop.spec.reading import Read
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 from coloop.spec.tools import OWN_CALLS
@@ -92,7 +100,11 @@ def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
 
 
 def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
-    """Tools that a node calls; instead of a tool that wraps others, these."""
+    """Tools that a node calls, or a search in which it proposes; instead of a tool that wraps
+    others, these."""
+    for edge in spec.graph.edges_out_of(caller):
+        if isinstance(spec.nodes[edge.target.node], SearchNode):
+            yield from _tools(spec, edge.target.node)
     for edge in spec.graph.edges_into(caller, "tools"):
         name = edge.source.node
         node = spec.nodes[name]
@@ -256,8 +268,15 @@ def _of_tool(tool: ToolNode) -> Iterator[str]:
             yield _plain(text)
 
 
+PROVES_NEGATION = "none"
+"""Action of the environment `proof` that proves a negation, without a column of the row."""
+
+
 def _of_environment(tool: ToolNode) -> Iterator[str]:
-    """The right answer after each marker in the environment's code."""
+    """The right answer after each marker in the environment's code, and the one action of the
+    environment `proof` that no row holds."""
+    if tool.name == "proof":
+        yield PROVES_NEGATION
     for part in _parsed(tool.code or ""):
         mark = part.value if isinstance(part, ast.Constant) else None
         if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
