@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
     "run": ("run", "Run a loop headless, with a live progress display."),
+    "control": ("control", "Run a loop and its control over seeds, and compare them."),
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
     "watch": ("watch", "Follow a run from its start until it ends."),
     "runs": ("watch", "List runs; `runs check RUN` verifies a run folder."),

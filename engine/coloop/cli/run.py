@@ -89,7 +89,7 @@ def run_command(
         loop = _read_loop(spec, settings or [], folder)
         base_folder = read_base_folder(folder) if root is None and folder is not None else loop.root
         loop = replace(loop, root=root or base_folder)
-        checked, warnings = _checked(loop, force=force)
+        checked, warnings = checked_loop(loop, force=force)
         if warnings and not as_json:
             print_diagnostics(warnings, stderr=True)
         request = RunRequest(
@@ -108,12 +108,13 @@ def run_command(
         )
         if address is not None and address.startswith("http"):
             return _submit(console, loop, request, address, force=force, as_json=as_json)
-        return _run(console, request, as_json=as_json)
+        return run_here(console, request, as_json=as_json)
     except ColoopError as error:
         _refuse(console, error, as_json)
 
 
-def _run(console: Console, request: RunRequest, *, as_json: bool) -> int:
+def run_here(console: Console, request: RunRequest, *, as_json: bool) -> int:
+    """Run a loop in this process with a display; returns the exit code."""
     threads = request.threads if request.cluster == "local" else None
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1))
     with collecting.not_while_loading():
@@ -205,7 +206,7 @@ def _hash(loop: Source) -> str | None:
     return content_hash(parsed.spec) if parsed.spec is not None else None
 
 
-def _checked(loop: Source, *, force: bool) -> tuple[LoopSpec, list[Diagnostic]]:
+def checked_loop(loop: Source, *, force: bool) -> tuple[LoopSpec, list[Diagnostic]]:
     """The loop and its warnings; raises `PlanRefused` if it cannot run."""
     checked = check_source(loop)
     findings = list(checked.report.diagnostics)

@@ -12,7 +12,7 @@ from typing import Any
 
 from coloop.errors import ControlRefused, SpecUnreadable
 from coloop.explain.controls.derive import CONTROL_KINDS, Control, beginning, control_of
-from coloop.explain.controls.roles import main_metric, roles_of
+from coloop.explain.controls.roles import roles_of
 from coloop.spec import presets
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
@@ -61,7 +61,7 @@ def arm_of(
             says="The whole loop.",
             text=text,
             spec=spec,
-            metric=main_metric(spec),
+            metric=roles.metric,
             begins=beginning(roles, spec),
         )
     control = control_of(spec, kind, learner=learner, root=root)

@@ -1,15 +1,15 @@
 """Who learns from whom in a loop: the main learner, its partners, and when they train together.
 
 The main learner is the one that the loop's main metric measures: `run.best`, else the first metric
-of the first evaluation. A partner is another learner whose texts or scores reach what the main one
-is taught, another role on the same weights that does so, or a snapshot of learning weights that is
-refreshed again and again, such as the opponent of SPIN. Critics and references are part of an
-algorithm and no partners.
+of the first evaluation, else the mean score of the first scorer without weights. A partner is
+another learner whose texts or scores reach what the main one is taught, another role on the same
+weights that does so, or a snapshot of learning weights that is refreshed again and again, such as
+the opponent of SPIN. Critics and references are part of an algorithm and no partners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,10 +19,11 @@ from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.model import RefreshAt, RefreshEvery, SnapshotModel
-from coloop.spec.nodes import EvaluateNode, model_of
+from coloop.spec.nodes import EvaluateNode, RewardNode, model_of
 from coloop.spec.ports import PORTS
 
 PART_OF_AN_ALGORITHM = frozenset({"critic", "reference"})
+MEAN_SCORE = "score/mean"
 MEASURED_PORTS = ("scores", "rollouts", "selectors", "labels", "pairs")
 
 
@@ -35,7 +36,7 @@ class Roles:
     peers: tuple[str, ...]
     """Other learners that the metric measures as directly, such as the writer of the other half."""
     metric: str | None
-    """`node.metric` by which runs are compared; None without evaluations."""
+    """`node.metric` by which runs are compared; None if nothing measures the main learner."""
 
     @cached_property
     def phases(self) -> tuple[FlatPhase, ...]:
@@ -183,32 +184,39 @@ def roles_of(spec: LoopSpec, learner: str | None = None) -> Roles:
     known = spec.graph.learners()
     if not known:
         raise ControlRefused("the loop has no learner, so there is nothing to compare")
-    metric = main_metric(spec)
+    metrics = list(_metrics(spec))
     if learner is not None:
         if learner not in known:
             raise ControlRefused(f"`{learner}` does not learn; learners: {names(known)}", learner)
-        return Roles(spec=spec, main=learner, peers=(), metric=metric)
+        own = (metric for metric in metrics if learner in _measured(spec, metric))
+        return Roles(spec=spec, main=learner, peers=(), metric=next(own, None))
+    metric = next(iter(metrics), None)
     found = _measured(spec, metric) if metric is not None else ()
     found = found or tuple(name for name in known if spec.kind_of(name) == "actor") or known
     return Roles(spec=spec, main=found[0], peers=found[1:], metric=metric)
 
 
-def main_metric(spec: LoopSpec) -> str | None:
-    """`run.best`, else the first metric of the first evaluation, else None."""
+def _metrics(spec: LoopSpec) -> Iterator[str]:
+    """Metrics by which loops can be compared: `run.best`, those of evaluations, and the mean score
+    of each scorer without weights."""
     if spec.run.best is not None:
-        return spec.run.best
+        yield spec.run.best
     for name, node in spec.nodes.items():
         if isinstance(node, EvaluateNode):
             scorers = {edge.source.node for edge in spec.graph.edges_into(name, "scores")}
             scorer = f"{min(scorers)}." if len(scorers) > 1 else ""
-            return f"{name}.{scorer}{node.metrics[0]}"
-    return None
+            yield from (f"{name}.{scorer}{metric}" for metric in node.metrics)
+    for name, node in spec.nodes.items():
+        if isinstance(node, RewardNode) and model_of(node) is None:
+            yield f"{name}.{MEAN_SCORE}"
 
 
 def measured_scorers(spec: LoopSpec, metric: str) -> tuple[str, ...]:
-    """The nodes that an evaluation's metric reads: the scorer that it names, else all at the first
-    connected port."""
+    """The nodes whose scores a metric measures: of an evaluation the scorer that it names, else all
+    at the first connected port."""
     probe, _, rest = metric.partition(".")
+    if not isinstance(spec.nodes.get(probe), EvaluateNode):
+        return (probe,) if probe in spec.nodes else ()
     scorer = rest.partition(".")[0]
     sources = [edge.source.node for edge in spec.graph.edges_into(probe, "scores")]
     if scorer in sources:
@@ -223,13 +231,8 @@ def measured_scorers(spec: LoopSpec, metric: str) -> tuple[str, ...]:
 def _measured(spec: LoopSpec, metric: str) -> tuple[str, ...]:
     """The learners that a metric measures most directly, in the order in which they are written."""
     known = spec.graph.learners()
-    probe = metric.partition(".")[0]
-    section = spec.nodes.get(probe)
-    if section is None:
-        return ()
-    if not isinstance(section, EvaluateNode):
-        return (probe,) if probe in known else ()
-    if section.of:
+    section = spec.nodes.get(metric.partition(".")[0])
+    if isinstance(section, EvaluateNode) and section.of:
         return (section.of[0].partition(".")[0],)
     level = list(measured_scorers(spec, metric))
     seen: set[str] = set()

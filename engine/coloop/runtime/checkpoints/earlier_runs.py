@@ -2,7 +2,7 @@
 determined once when a run begins and noted in its folder.
 
     run names a folder beside this one    that run, finished or not
-    run is a loop's name                  the newest finished run of that loop
+    run is a loop's name                  the newest finished run of that loop, controls left out
 
 `at: last` is the newest whole checkpoint, `at: best` the newest that was the best. The model is a
 folder in Hugging Face format: it keeps its heads, a missing one is new, an adapter is merged. A
@@ -139,8 +139,13 @@ def _runs_named(name: str, runs: Path) -> Iterator[Path]:
         except (OSError, UnicodeDecodeError):
             continue
         spec = parse(text).spec if name in text else None
-        if spec is not None and spec.name == name:
+        if spec is not None and spec.name == name and not _is_control(spec):
             yield path.parent
+
+
+def _is_control(spec: LoopSpec) -> bool:
+    """Whether a run was made to compare with, and lacks a part of the loop whose name it has."""
+    return spec.run.control is not None and spec.run.control.kind != "full"
 
 
 def _finished(run: Path) -> str | None:

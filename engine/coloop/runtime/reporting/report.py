@@ -15,6 +15,7 @@ from coloop.plan.cost import explain as explain_estimate
 from coloop.runtime.run_files.events import RunStateName
 from coloop.runtime.session import Session
 from coloop.spec.graph import LoopSpec
+from coloop.spec.io import to_dict
 
 REPORT_FILE = "report.json"
 
@@ -41,6 +42,7 @@ def write_report(
         "run": folder.name,
         "state": state.value,
         "steps": session.timeline.step,
+        "control": None if spec.run.control is None else to_dict(spec.run.control),
         "phase": main,
         "predicted": {
             "step_seconds": expected.get(main or "", predicted.step_seconds),
