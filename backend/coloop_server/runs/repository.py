@@ -63,6 +63,12 @@ def delete_run(session: Session, run_id: str) -> bool:
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 
+def list_naming(session: Session, run_id: str) -> Sequence[RunRow]:
+    """Other runs whose loop contains the id of a run, oldest first."""
+    query = select(RunRow).where(RunRow.yaml.contains(run_id, autoescape=True), RunRow.id != run_id)
+    return session.scalars(query.order_by(RunRow.created_at, RunRow.id)).all()
+
+
 def list_unfinished(session: Session) -> Sequence[RunRow]:
     query = select(RunRow).where(RunRow.state.in_(UNFINISHED)).order_by(RunRow.created_at)
     return session.scalars(query).all()

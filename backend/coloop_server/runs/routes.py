@@ -13,7 +13,7 @@ from coloop.runtime.run_files.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound, router_of
-from coloop_server.runs import forking, repository, service
+from coloop_server.runs import controls, forking, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
 from coloop_server.runs.gauges import GaugeLines, read_gauges
 from coloop_server.runs.repository import Filter, Sort, list_page, list_tags
@@ -22,14 +22,17 @@ from coloop_server.runs.schemas import (
     AcknowledgeAlert,
     ChangeRun,
     CompareValues,
+    ControlChoices,
     CurvesOfRuns,
     EditRun,
     ForkRun,
     MoveRun,
+    NewControl,
     NewRun,
     ResumeRun,
     Run,
     RunCheckpoints,
+    RunControls,
     RunCurves,
     RunEvents,
     RunGauges,
@@ -65,6 +68,10 @@ Metrics = Annotated[
 First = Annotated[int, Query(alias="from", ge=0, lt=2**31, description="first step")]
 Last = Annotated[int, Query(alias="to", ge=0, lt=2**31, description="last step")]
 BucketCount = Annotated[int, Query(ge=2, le=2000, description="most points per curve")]
+Learner = Annotated[
+    str | None,
+    Query(max_length=64, description="main learner; default: the one that the metric measures"),
+]
 SCAN_PATIENCE_SECONDS = 1.0
 """How long a list waits for new run folders; later ones appear in the next list."""
 
@@ -340,12 +347,37 @@ def list_run_checkpoints(watch: WatchOf) -> RunCheckpoints:
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")
-def get_run_report(watch: WatchOf) -> RunReport:
-    """Estimated and measured times of a run; 404 before the run has ended."""
+def get_run_report(run_id: RunId, watch: WatchOf, session: SessionOf) -> RunReport:
+    """Estimated and measured times of a run, and its controls; 404 before the run has ended."""
     report = watch.folder.report()
     if not isinstance(report, dict):
         raise NotFound("run.no_report", "the run has no report; it is written when a run ends")
-    return RunReport.model_validate(report)
+    told = RunReport.model_validate(report)
+    return told.model_copy(update={"controls": controls.references(session, run_id)})
+
+
+@router.get("/{run_id}/controls/choices", operation_id="listControlChoices")
+def list_control_choices(
+    run_id: RunId, supervisor: SupervisorOf, settings: SettingsOf, learner: Learner = None
+) -> ControlChoices:
+    """What each kind of control would change in the loop of a run."""
+    return controls.choices_of(supervisor, settings, run_id, learner)
+
+
+@router.get("/{run_id}/controls", operation_id="listRunControls")
+def list_run_controls(
+    run_id: RunId, supervisor: SupervisorOf, learner: Learner = None
+) -> RunControls:
+    """The controls of a run, with curves, means and spreads over seeds."""
+    return controls.show(supervisor, run_id, learner)
+
+
+@router.post("/{run_id}/controls", operation_id="createRunControls", status_code=201)
+def create_run_controls(
+    run_id: RunId, body: NewControl, settings: SettingsOf, supervisor: SupervisorOf
+) -> RunControls:
+    """Queue a control of a finished run over seeds. Runs that exist are not repeated."""
+    return controls.start(supervisor, settings, run_id, body)
 
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")

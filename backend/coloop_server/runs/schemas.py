@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName, StepGauges
+from coloop.spec.placement import ControlKind
 from coloop_server import schemas
 from coloop_server.runs.summary import finite_or_none, is_number
 from coloop_server.schemas import MAX_YAML, Input
@@ -417,6 +418,16 @@ class StageSeconds(Output):
     """Most memory of one GPU, or without GPUs of one process, during each stage, by its name."""
 
 
+class RunReference(Output):
+    """A control of a run."""
+
+    run: str
+    """Id of the control's run."""
+    kind: ControlKind
+    seed: int
+    state: RunStateName
+
+
 class RunReport(Output):
     """Estimated and measured times of a run. There may be further fields."""
 
@@ -426,6 +437,102 @@ class RunReport(Output):
     """Phase that took most of the run, to which the times belong; null if no step has ended."""
     predicted: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
     measured: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
+    controls: list[RunReference] = []
+    """The controls of the run, oldest first."""
+
+
+class NewControl(ResumeRun):
+    kind: ControlKind
+    """What the control leaves out."""
+    seeds: int = Field(default=3, ge=1, le=20)
+    """Number of seeds, from that of the run on."""
+    full: bool = True
+    """Also run the whole loop over the seeds."""
+    learner: str | None = Field(default=None, max_length=64)
+    """The main learner; null: the one that the main metric of the loop measures."""
+
+
+class ControlChoice(Output):
+    kind: ControlKind
+    title: str
+    """What the kind changes in any loop."""
+    has: bool
+    """Whether the run has a control of this kind."""
+    says: str
+    """What is changed in this loop, in a sentence, or why there is no such control."""
+    changes: list[SpecChange]
+    """The differences between the two loops."""
+
+
+class ControlChoices(Output):
+    learner: str
+    """The main learner."""
+    learners: list[str]
+    """All learners of the loop."""
+    metric: str | None
+    """`node.metric` by which runs are compared; null if nothing measures the main learner."""
+    choices: list[ControlChoice]
+
+
+class ControlRun(Output):
+    """One run of an arm."""
+
+    run: str
+    """Id of the run."""
+    name: str
+    seed: int
+    state: RunStateName
+    step: int | None
+    steps_total: int | None
+    steps: list[int]
+    """Steps of the readings of the metric, in order."""
+    values: list[float]
+    """The reading at each of `steps`."""
+    begins_at: int
+    """Step before the phase in which the arms begin to differ."""
+    start: float | None
+    """Last reading up to `begins_at`, else the first one; null without readings."""
+    end: float | None
+    """Last reading; null without readings."""
+
+
+class ControlArm(Output):
+    """The runs of one loop over seeds. Means and spread are of finished runs."""
+
+    kind: ControlKind
+    """`full`: the loop of the run itself."""
+    runs: list[ControlRun]
+    """By seed."""
+    start: float | None
+    """Mean of `start`; null without finished runs."""
+    end: float | None
+    """Mean of `end`; null without finished runs."""
+    spread: float | None
+    """Sample standard deviation of `end`; null with fewer than two finished runs."""
+
+
+class ControlVerdict(Output):
+    kind: ControlKind
+    difference: float | None
+    """Mean end of the loop minus that of its control."""
+    leads: bool | None
+    """Whether the difference is larger than the spread of either; null with fewer than two
+    seeds."""
+
+
+class RunControls(Output):
+    run: str
+    """Id of the run."""
+    learner: str
+    """The main learner."""
+    metric: str | None
+    """`node.metric` by which the arms are compared; null if nothing measures the main learner."""
+    begins: str | None
+    """Phase in which the arms begin to differ; null: the whole run."""
+    arms: list[ControlArm]
+    """The loop itself first."""
+    comparisons: list[ControlVerdict]
+    """One for each other arm."""
 
 
 class RunSpec(Output):

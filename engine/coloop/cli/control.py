@@ -106,7 +106,14 @@ def control_command(
                 "no evaluation or scorer without weights measures the main learner; add an "
                 "evaluation, or set `run.best`"
             )
-        plan = Plan(compared=compared, arms=arms, seeds=seeds, full=full, runs_dir=runs_dir)
+        plan = Plan(
+            compared=compared,
+            arms=arms,
+            seeds=seeds,
+            learner=learner,
+            full=full,
+            runs_dir=runs_dir,
+        )
         options = RunOptions(local=local, threads=threads, force=force)
         code = _run_all(plan, options)
         _print_comparison(plan, as_json=as_json)
@@ -140,6 +147,7 @@ class Plan:
     arms: list[ArmLoop]
     """The whole loop first."""
     seeds: int
+    learner: str | None
     full: bool
     """Whether the whole loop is run where runs of it are missing."""
     runs_dir: Path
@@ -157,7 +165,8 @@ class Plan:
         if arm.kind == "full" and is_own:
             assert compared.folder is not None
             return compared.folder
-        return self.runs_dir / f"{compared.of}-{arm.kind}-{seed}"
+        about = f"-{self.learner}" if self.learner else ""
+        return self.runs_dir / f"{compared.of}{about}-{arm.kind}-{seed}"
 
 
 def _compared(run: str, settings: list[str], runs_dir: Path) -> Compared:
@@ -235,7 +244,7 @@ def _run_all(plan: Plan, options: RunOptions) -> int:
     failed = 0
     for planned in plan.runs():
         arm, folder = planned.arm, planned.folder
-        text = seeded(arm, seed=planned.seed, of=plan.compared.of)
+        text = seeded(arm, seed=planned.seed, of=plan.compared.of, learner=plan.learner)
         has_begun = (folder / "spec.yaml").exists()
         if folder != plan.compared.folder and has_begun:
             _require_same(folder, text)

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from coloop.spec.base import (
     MetricName,
     Name,
+    NodeId,
     Number,
     Section,
     Text,
@@ -82,6 +83,8 @@ class ControlOf(Section, title="control of a run"):
     """Id of that run, or the name of its loop if there is no run of it yet."""
     kind: ControlKind = setting()
     """What differs from its loop; `full`: only the seed."""
+    learner: NodeId | None = setting(None, widget="node")
+    """The main learner; null: the one that the main metric of the loop measures."""
 
 
 class Run(Section):

@@ -756,6 +756,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/controls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Controls
+         * @description The controls of a run, with curves, means and spreads over seeds.
+         */
+        get: operations["listRunControls"];
+        put?: never;
+        /**
+         * Create Run Controls
+         * @description Queue a control of a finished run over seeds. Runs that exist are not repeated.
+         */
+        post: operations["createRunControls"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/controls/choices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Control Choices
+         * @description What each kind of control would change in the loop of a run.
+         */
+        get: operations["listControlChoices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/edit": {
         parameters: {
             query?: never;
@@ -886,7 +930,7 @@ export interface paths {
         };
         /**
          * Get Run Report
-         * @description Estimated and measured times of a run; 404 before the run has ended.
+         * @description Estimated and measured times of a run, and its controls; 404 before the run has ended.
          */
         get: operations["getRunReport"];
         put?: never;
@@ -1980,7 +2024,151 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
         };
+        /**
+         * ControlArm
+         * @description The runs of one loop over seeds. Means and spread are of finished runs.
+         */
+        ControlArm: {
+            /**
+             * End
+             * @description Mean of `end`; null without finished runs.
+             */
+            end: number | null;
+            /**
+             * Kind
+             * @description `full`: the loop of the run itself.
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /**
+             * Runs
+             * @description By seed.
+             */
+            runs: components["schemas"]["ControlRun"][];
+            /**
+             * Spread
+             * @description Sample standard deviation of `end`; null with fewer than two finished runs.
+             */
+            spread: number | null;
+            /**
+             * Start
+             * @description Mean of `start`; null without finished runs.
+             */
+            start: number | null;
+        };
+        /** ControlChoice */
+        ControlChoice: {
+            /**
+             * Changes
+             * @description The differences between the two loops.
+             */
+            changes: components["schemas"]["SpecChange"][];
+            /**
+             * Has
+             * @description Whether the run has a control of this kind.
+             */
+            has: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /**
+             * Says
+             * @description What is changed in this loop, in a sentence, or why there is no such control.
+             */
+            says: string;
+            /**
+             * Title
+             * @description What the kind changes in any loop.
+             */
+            title: string;
+        };
+        /** ControlChoices */
+        ControlChoices: {
+            /** Choices */
+            choices: components["schemas"]["ControlChoice"][];
+            /**
+             * Learner
+             * @description The main learner.
+             */
+            learner: string;
+            /**
+             * Learners
+             * @description All learners of the loop.
+             */
+            learners: string[];
+            /**
+             * Metric
+             * @description `node.metric` by which runs are compared; null if nothing measures the main learner.
+             */
+            metric: string | null;
+        };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /**
+         * ControlRun
+         * @description One run of an arm.
+         */
+        ControlRun: {
+            /**
+             * Begins At
+             * @description Step before the phase in which the arms begin to differ.
+             */
+            begins_at: number;
+            /**
+             * End
+             * @description Last reading; null without readings.
+             */
+            end: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Run
+             * @description Id of the run.
+             */
+            run: string;
+            /** Seed */
+            seed: number;
+            /**
+             * Start
+             * @description Last reading up to `begins_at`, else the first one; null without readings.
+             */
+            start: number | null;
+            state: components["schemas"]["RunStateName"];
+            /** Step */
+            step: number | null;
+            /**
+             * Steps
+             * @description Steps of the readings of the metric, in order.
+             */
+            steps: number[];
+            /** Steps Total */
+            steps_total: number | null;
+            /**
+             * Values
+             * @description The reading at each of `steps`.
+             */
+            values: number[];
+        };
+        /** ControlVerdict */
+        ControlVerdict: {
+            /**
+             * Difference
+             * @description Mean end of the loop minus that of its control.
+             */
+            difference: number | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /**
+             * Leads
+             * @description Whether the difference is larger than the spread of either; null with fewer than two
+             *     seeds.
+             */
+            leads: boolean | null;
+        };
         /**
          * Cost
          * @description Estimated time and memory of the loop on its own hardware.
@@ -3941,6 +4129,40 @@ export interface components {
              */
             before: string | null;
         };
+        /** NewControl */
+        NewControl: {
+            /**
+             * Force
+             * @description Start even if the estimate exceeds the memory budget.
+             */
+            force?: boolean;
+            /**
+             * Full
+             * @description Also run the whole loop over the seeds.
+             */
+            full?: boolean;
+            /**
+             * Kind
+             * @description What the control leaves out.
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /**
+             * Learner
+             * @description The main learner; null: the one that the main metric of the loop measures.
+             */
+            learner?: string | null;
+            /**
+             * Seeds
+             * @description Number of seeds, from that of the run on.
+             */
+            seeds?: number;
+            /**
+             * Trust
+             * @description Run Python code from a model's folder, if this server allows it.
+             */
+            trust?: boolean;
+        };
         /** NewRun */
         NewRun: {
             /**
@@ -5008,6 +5230,39 @@ export interface components {
              */
             steps: number[];
         };
+        /** RunControls */
+        RunControls: {
+            /**
+             * Arms
+             * @description The loop itself first.
+             */
+            arms: components["schemas"]["ControlArm"][];
+            /**
+             * Begins
+             * @description Phase in which the arms begin to differ; null: the whole run.
+             */
+            begins: string | null;
+            /**
+             * Comparisons
+             * @description One for each other arm.
+             */
+            comparisons: components["schemas"]["ControlVerdict"][];
+            /**
+             * Learner
+             * @description The main learner.
+             */
+            learner: string;
+            /**
+             * Metric
+             * @description `node.metric` by which the arms are compared; null if nothing measures the main learner.
+             */
+            metric: string | null;
+            /**
+             * Run
+             * @description Id of the run.
+             */
+            run: string;
+        };
         /** RunCurves */
         RunCurves: {
             /** Attempt */
@@ -5130,10 +5385,35 @@ export interface components {
             seq: number;
         };
         /**
+         * RunReference
+         * @description A control of a run.
+         */
+        RunReference: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /**
+             * Run
+             * @description Id of the control's run.
+             */
+            run: string;
+            /** Seed */
+            seed: number;
+            state: components["schemas"]["RunStateName"];
+        };
+        /**
          * RunReport
          * @description Estimated and measured times of a run. There may be further fields.
          */
         RunReport: {
+            /**
+             * Controls
+             * @description The controls of the run, oldest first.
+             * @default []
+             */
+            controls: components["schemas"]["RunReference"][];
             /**
              * @default {
              *       "memory_bytes": {},
@@ -6513,7 +6793,12 @@ export type CodeEntry = components['schemas']['CodeEntry'];
 export type ColumnFound = components['schemas']['ColumnFound'];
 export type ColumnUse = components['schemas']['ColumnUse'];
 export type CompareValues = components['schemas']['CompareValues'];
+export type ControlArm = components['schemas']['ControlArm'];
+export type ControlChoice = components['schemas']['ControlChoice'];
+export type ControlChoices = components['schemas']['ControlChoices'];
 export type ControlRequest = components['schemas']['ControlRequest'];
+export type ControlRun = components['schemas']['ControlRun'];
+export type ControlVerdict = components['schemas']['ControlVerdict'];
 export type Cost = components['schemas']['Cost'];
 export type Curve = components['schemas']['Curve'];
 export type CurveOutline = components['schemas']['CurveOutline'];
@@ -6575,6 +6860,7 @@ export type ModeInfo = components['schemas']['ModeInfo'];
 export type ModeOfKind = components['schemas']['ModeOfKind'];
 export type ModelEntry = components['schemas']['ModelEntry'];
 export type MoveRun = components['schemas']['MoveRun'];
+export type NewControl = components['schemas']['NewControl'];
 export type NewRun = components['schemas']['NewRun'];
 export type NodeGauge = components['schemas']['NodeGauge'];
 export type OutputInfo = components['schemas']['OutputInfo'];
@@ -6609,12 +6895,14 @@ export type RowProblem = components['schemas']['RowProblem'];
 export type Run = components['schemas']['Run'];
 export type RunAlert = components['schemas']['RunAlert'];
 export type RunCheckpoints = components['schemas']['RunCheckpoints'];
+export type RunControls = components['schemas']['RunControls'];
 export type RunCurves = components['schemas']['RunCurves'];
 export type RunError = components['schemas']['RunError'];
 export type RunEvent = components['schemas']['RunEvent'];
 export type RunEvents = components['schemas']['RunEvents'];
 export type RunGauges = components['schemas']['RunGauges'];
 export type RunMarks = components['schemas']['RunMarks'];
+export type RunReference = components['schemas']['RunReference'];
 export type RunReport = components['schemas']['RunReport'];
 export type RunRows = components['schemas']['RunRows'];
 export type RunSeries = components['schemas']['RunSeries'];
@@ -11680,6 +11968,352 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunCheckpoints"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunControls: {
+        parameters: {
+            query?: {
+                /** @description main learner; default: the one that the metric measures */
+                learner?: string | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunControls"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createRunControls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewControl"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunControls"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listControlChoices: {
+        parameters: {
+            query?: {
+                /** @description main learner; default: the one that the metric measures */
+                learner?: string | null;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ControlChoices"];
                 };
             };
             /** @description Bad Request */

@@ -6,6 +6,7 @@ from coloop.explain.controls.arms import (
     ablation_of,
     arm_of,
     arms_of_preset,
+    as_arm,
     runs_of,
     seeded,
 )
@@ -15,9 +16,12 @@ from coloop.explain.controls.derive import (
     MEANINGS,
     Control,
     ControlKind,
+    beginning,
     control_of,
     controls_of,
+    metric_in,
 )
+from coloop.explain.controls.roles import roles_of
 
 __all__ = [
     "CONTROL_KINDS",
@@ -32,9 +36,13 @@ __all__ = [
     "ablation_of",
     "arm_of",
     "arms_of_preset",
+    "as_arm",
+    "beginning",
     "control_of",
     "controls_of",
     "curve_of",
+    "metric_in",
+    "roles_of",
     "runs_of",
     "seeded",
 ]

@@ -109,15 +109,18 @@ def ablation_of(arms: Mapping[ControlKind, ArmLoop]) -> ArmLoop | None:
     return next((arms[kind] for kind in ABLATIONS if kind in arms), None)
 
 
-def seeded(arm: ArmLoop, *, seed: int, of: str | None = None) -> str:
+def seeded(arm: ArmLoop, *, seed: int, of: str | None = None, learner: str | None = None) -> str:
     """The text of one run of an arm.
 
     Args:
         of: the run that it is compared with, for `run.control`; None: it is not recorded.
+        learner: the main learner that was asked for.
     """
     changes: list[dict[str, Any]] = [{"op": "set", "path": "run.seed", "value": seed}]
     if of is not None:
         relation = {"of": of, "kind": arm.kind}
+        if learner is not None:
+            relation["learner"] = learner
         changes.append({"op": "set", "path": "run.control", "value": relation})
     return presets.patched(arm.text, changes)
 
@@ -128,6 +131,7 @@ class ArmRun:
 
     folder: Path
     kind: ControlKind
+    learner: str | None
     seed: int
     spec: LoopSpec
 
@@ -146,4 +150,10 @@ def runs_of(of: str, runs_dir: Path) -> Iterator[ArmRun]:
             spec = load(path)
             relation = spec.run.control
             if relation is not None and relation.of == of:
-                yield ArmRun(folder=path.parent, kind=relation.kind, seed=spec.run.seed, spec=spec)
+                yield ArmRun(
+                    folder=path.parent,
+                    kind=relation.kind,
+                    learner=relation.learner,
+                    seed=spec.run.seed,
+                    spec=spec,
+                )

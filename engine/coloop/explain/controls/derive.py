@@ -78,7 +78,7 @@ def control_of(
         except ControlRefused as refused:
             problem = problem or str(refused)
             continue
-        metric = _renamed_metrics(roles, draft)
+        _rename_metrics(roles, draft)
         document = draft.finish()
         parsed = from_dict(document)
         findings = list(parsed.diagnostics) if parsed.spec is None else _errors(parsed.spec, root)
@@ -93,7 +93,7 @@ def control_of(
                 says=f"{says[0].upper()}{says[1:]}.",
                 changes=changes,
                 spec=parsed.spec,
-                metric=metric,
+                metric=metric_in(roles, parsed.spec),
                 begins=beginning(roles, parsed.spec),
             )
         problem = problem or f"the changed loop would not run: {findings[0].describe()}"
@@ -146,21 +146,33 @@ def _errors(spec: LoopSpec, root: Path | None) -> list[Diagnostic]:
     return errors or list(check_run(spec, root=root).refusals)
 
 
-def _renamed_metrics(roles: Roles, draft: Draft) -> str | None:
-    """Names metrics of evaluations that have one scorer left by `node.metric`; the main metric
-    under its new name."""
+def metric_in(roles: Roles, spec: LoopSpec) -> str | None:
+    """The main metric under its name in an arm of the loop."""
+    if roles.metric is None:
+        return None
+    probe = roles.metric.partition(".")[0]
+    left = {edge.source.node for edge in spec.graph.edges_into(probe, "scores")}
+    return _renamed(roles.spec, roles.metric, left)
+
+
+def _renamed(spec: LoopSpec, metric: str, left: set[str]) -> str:
+    """A metric of an evaluation that has only these scorers left; with one it is `node.metric`."""
+    probe, _, rest = metric.partition(".")
+    scorer, _, word = rest.partition(".")
+    is_probe = isinstance(spec.nodes.get(probe), EvaluateNode) and word != ""
+    return f"{probe}.{word}" if is_probe and left == {scorer} else metric
+
+
+def _rename_metrics(roles: Roles, draft: Draft) -> None:
+    """Names metrics in triggers and `run.best` as the changed evaluations report them."""
 
     def renamed(metric: str) -> str:
-        probe, _, rest = metric.partition(".")
-        scorer, _, word = rest.partition(".")
-        if not isinstance(roles.spec.nodes.get(probe), EvaluateNode) or not word:
-            return metric
-        left = {edge["from"].partition(".")[0] for edge in draft.edges_into(probe, "scores")}
-        return f"{probe}.{word}" if left == {scorer} else metric
+        edges = draft.edges_into(metric.partition(".")[0], "scores")
+        left = {edge["from"].partition(".")[0] for edge in edges}
+        return _renamed(roles.spec, metric, left)
 
     for trigger in draft.schedule.get("triggers", ()):
         trigger["when"]["metric"] = renamed(trigger["when"]["metric"])
     run = draft.document.get("run", {})
     if run.get("best") is not None:
         run["best"] = renamed(run["best"])
-    return None if roles.metric is None else renamed(roles.metric)
