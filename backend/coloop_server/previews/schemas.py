@@ -138,7 +138,7 @@ class Scores(Output):
     """Reward of each row: the weighted sum or other combination of its scores, before baselines;
     null if there is none."""
     combine: str
-    """Setting `credit.combine` of the learner."""
+    """Setting `credit.combine` of the learner, or where it is null what its algorithm does."""
     missing: str
     """Setting `credit.missing` of the learner."""
     note: str | None

@@ -5,6 +5,7 @@ Groups are numbered from 0 without gaps. Their statistics are computed in float6
 equal rewards gets exactly no advantage; a group of one gets 0.
 """
 
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -132,9 +133,39 @@ def best_minus_second(scores: Tensor, groups: Tensor) -> Tensor:
 
 
 def mean_normalised(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) -> Tensor:
-    """A = (r - mean_g) / (mean_g + epsilon). MaxRL. (E,) -> (E,)."""
+    """A = (r - mean_g) / (mean_g + epsilon), 0 in a group whose mean is not above 0. MaxRL (arXiv
+    2602.02710), as in prime-rl's `algo/max_rl.py`. (E,) -> (E,)."""
     mean = group_means(scores, groups)
-    return ((scores.double() - mean) / (mean + epsilon)).float()
+    share = (scores.double() - mean) / (mean.clamp(min=0) + epsilon)
+    return torch.where(mean > 0, share, 0.0).float()
+
+
+def moving_baselines(
+    scores: Sequence[float],
+    keys: Sequence[Hashable],
+    before: Mapping[Hashable, float],
+    *,
+    decay: float,
+    counts: Sequence[float] | None = None,
+) -> tuple[list[float], dict[Hashable, float]]:
+    """The baseline of each score, and the baselines afterwards, in float64.
+
+    b ← decay · b + (1 − decay) · r after each score, in their order; a key begins at 0. RAE
+    (SPIRAL, arXiv 2506.24119), as in prime-rl's `algo/rae.py`: a score is compared with what its
+    key's baseline was before it.
+
+    Args:
+        keys: of each score, what has a baseline of its own (environment and role).
+        before: baselines of earlier scores.
+        counts: how often each score was drawn; such a score moves its baseline as often.
+    """
+    after = dict(before)
+    baselines = []
+    for index, (score, key) in enumerate(zip(scores, keys, strict=True)):
+        baselines.append(after.get(key, 0.0))
+        kept = decay ** (1.0 if counts is None else counts[index])
+        after[key] = kept * baselines[-1] + (1 - kept) * score
+    return baselines, after
 
 
 def discounted_returns(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> Tensor:

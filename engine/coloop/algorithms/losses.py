@@ -5,6 +5,7 @@ Losses take log-probs of the sampled tokens (B, T), advantages (B, T) and a bool
 (B, T) with 0 outside the mask. Log ratios are clamped to ±20.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -22,6 +23,7 @@ from coloop.algorithms.masks import (
 )
 
 Reduce = Literal["mean", "sum"]  # how the log ratios of a sequence's tokens become one
+Divergence = Literal["tv", "kl"]
 
 
 def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:
@@ -199,6 +201,138 @@ def gmpo(
     ratio = masked_mean(kept, mask, dim=1).exp()  # (B,)
     loss = -masked_mean(advantages, mask, dim=1) * ratio  # (B,)
     return torch.where(mask, loss[:, None].expand_as(log_probs), 0.0)
+
+
+def token_divergence(log_probs: Tensor, log_probs_old: Tensor, *, kind: Divergence | str) -> Tensor:
+    """How far π is from π_old, where only the sampled token and its complement count. (B, T).
+
+    tv: |π − π_old| · kl: π_old log(π_old/π) + (1 − π_old) log((1 − π_old)/(1 − π)). DPPO (arXiv
+    2602.04879), as in verl's `core_algos.py`, with its 1e-8 in the second logarithm.
+    """
+    check_same_shape(log_probs=log_probs, log_probs_old=log_probs_old)
+    new, old = wide(log_probs), wide(log_probs_old)
+    if kind == "tv":
+        return (new.exp() - old.exp()).abs()
+    if kind != "kl":
+        raise ValueError(f"unknown divergence {kind!r}, expected tv or kl")
+    others, others_old = (1 - new.exp()).clamp(min=0), (1 - old.exp()).clamp(min=0)
+    rest = torch.log((others_old + 1e-8) / (others + 1e-8))
+    return old.exp() * (old - new) + others_old * rest
+
+
+def is_outside(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    divergence: Divergence | str = "tv",
+    divergence_low: float = 0.15,
+    divergence_high: float = 0.15,
+) -> Tensor:
+    """True where `dppo` drops a token: A pushes it on, away from π_old, and it is further than its
+    bound already, `divergence_high` where it rises and `divergence_low` where it falls. (B, T)."""
+    new, old = log_probs.detach(), log_probs_old.detach()
+    distance = token_divergence(new, old, kind=divergence)
+    rises = (advantages > 0) & (wide(new) > wide(old)) & (distance > divergence_high)
+    falls = (advantages <= 0) & (wide(new) < wide(old)) & (distance > divergence_low)
+    return mask & (rises | falls)
+
+
+def dppo(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    divergence: Divergence | str = "tv",
+    divergence_low: float = 0.15,
+    divergence_high: float = 0.15,
+    ratio_max: float | None = 20.0,
+) -> Tensor:
+    """−sg(min(ρ, ratio_max)) A log π, and 0 for tokens outside the trust region (`is_outside`).
+
+    DPPO with the binary divergences (arXiv 2602.04879), as in verl's `core_algos.py`. The gradient
+    of an uncapped token is that of −Aρ, the form of prime-rl's `loss.py`.
+    """
+    _check(log_probs, log_probs_old, advantages, mask)
+    outside = is_outside(
+        log_probs,
+        log_probs_old,
+        advantages,
+        mask,
+        divergence=divergence,
+        divergence_low=divergence_low,
+        divergence_high=divergence_high,
+    )
+    loss = cispo(log_probs, log_probs_old, advantages, mask, ratio_min=None, ratio_max=ratio_max)
+    return torch.where(outside, 0.0, loss)
+
+
+LOWEST_LOG_WEIGHT = math.log(1e-8)
+
+
+def gamma_weights(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    k_positive: float = 2.0,
+    lambda_positive: float = 3.0,
+    k_negative: float = 3.0,
+    lambda_negative: float = 2.0,
+    correction: Tensor | None = None,
+) -> Tensor:
+    """φ(w) = w^k e^(λ(1 − w)), detached, with w = Π_t ρ of the sequence and k, λ by the sign of A.
+
+    VESPO (arXiv 2602.10693), as `get_gamma_weights` in TRL's `grpo_trainer.py`: w is kept within
+    [1e-8, e^20]. `correction` (B, T): weights of tokens against the engine, which multiply w.
+    (B, T), 0 outside the mask.
+    """
+    _check(log_probs, log_probs_old, advantages, mask)
+    logs = log_ratios(log_probs.detach(), log_probs_old, mask)
+    if correction is not None:
+        check_same_shape(log_probs=log_probs, correction=correction)
+        logs = logs + correction.log().clamp(LOWEST_LOG_WEIGHT, LOG_RATIO_LIMIT)
+    log_weight = masked_sum(logs, mask, dim=1).clamp(LOWEST_LOG_WEIGHT, LOG_RATIO_LIMIT)[:, None]
+    is_positive = advantages >= 0
+    power = torch.where(is_positive, k_positive, k_negative)
+    decay = torch.where(is_positive, lambda_positive, lambda_negative)
+    weights = (decay + power * log_weight - decay * log_weight.exp()).exp()
+    return torch.where(mask, weights, 0.0)
+
+
+def vespo(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    k_positive: float = 2.0,
+    lambda_positive: float = 3.0,
+    k_negative: float = 3.0,
+    lambda_negative: float = 2.0,
+    correction: Tensor | None = None,
+) -> Tensor:
+    """−φ(w) A log π, with the weights of `gamma_weights`. VESPO (arXiv 2602.10693)."""
+    weights = gamma_weights(
+        log_probs,
+        log_probs_old,
+        advantages,
+        mask,
+        k_positive=k_positive,
+        lambda_positive=lambda_positive,
+        k_negative=k_negative,
+        lambda_negative=lambda_negative,
+        correction=correction,
+    )
+    return torch.where(mask, -weights * advantages * wide(log_probs), 0.0)
+
+
+def squared_log_ratios(log_probs: Tensor, log_probs_old: Tensor, mask: Tensor) -> Tensor:
+    """(log ρ)², which holds π near π_old. Kimi K2.5 (arXiv 2602.02276). (B, T) -> (B, T)."""
+    return log_ratios(log_probs, log_probs_old, mask).square()
 
 
 def token_covariances(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from coloop.spec.algorithm import (
 )
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
-from coloop.spec.algorithms.registry import ALGORITHMS, texts_of, title_of
+from coloop.spec.algorithms.registry import ALGORITHMS, help_of, texts_of, title_of
 from coloop.spec.base import FrozenRecord
 from coloop.spec.catalog_types import Better
 from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
@@ -81,6 +81,8 @@ def _of_rewards(settings: Rewards) -> Iterator[str]:
     yield "reward/mean"
     if settings.needs_group:
         yield "group/zero_variance"
+    if settings.needs_baseline:
+        yield "baseline/mean"
     if settings.kl is not None:
         yield "kl"
         if settings.kl.into == "reward":
@@ -88,12 +90,14 @@ def _of_rewards(settings: Rewards) -> Iterator[str]:
         if settings.kl.target is not None:
             yield "kl/coefficient"
     yield "entropy"
-    if settings.loss in ("clipped", "sequence_clipped"):
+    if settings.loss in ("clipped", "sequence_clipped", "dppo"):
         yield "clip_fraction"
+    if settings.loss == "vespo":
+        yield "weight/mean"
     if settings.loss != "policy_gradient":
         yield "ratio/max"
     yield from ("rollout/length", "rollout/finished", "advantage/std")
-    if settings.correction.method != "none":
+    if settings.correction.method != "none" or settings.old_policy == "engine":
         yield "mismatch_kl"
     yield "loss/policy"
 
@@ -158,7 +162,7 @@ def explain_algorithm(
     return AlgorithmHelp(
         name=entry.name,
         title=title_of(entry.name),
-        help=record.help,
+        help=help_of(entry.name),
         ports=list(PORTS_OF[type(entry)]),
         formulas=[_shown(formula) for formula in _formulas_of(entry, max_new_tokens)],
         curves=curves_of(entry),

@@ -34,8 +34,8 @@ from coloop.spec.algorithm import (
 from coloop.spec.algorithms.registry import ADVANTAGES
 
 PI, OLD, REFERENCE = r"\pi_t", r"\pi_t^{\text{old}}", r"\pi_t^{\text{ref}}"
+ENGINE = r"\pi_t^{\text{engine}}"
 RATIO = r"\rho_t"
-LOG_RATIO = rf"\log {fraction(PI, OLD)}"
 INFINITY = r"\infty"
 _DEVIATIONS = {
     "unbiased": ("group", "The deviation is that of the rewards of one group, divided by n − 1."),
@@ -83,12 +83,15 @@ def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
         yield from _gae(settings)
     elif settings.needs_group:
         yield _compared(settings)
+    elif settings.needs_baseline:
+        yield from _moving(settings)
     elif settings.needs_greedy:
         note = "Compared with the greedy answer to the same prompt."
         yield Formula("Advantage", rf"A_t = {rest} - r_{{\text{{greedy}}}}", note, ("advantage",))
     else:
         note = "The return from this token on."
         yield Formula("Advantage", f"A_t = {rest}", note, ("advantage", "gamma"))
+    yield from _over_batch(settings)
     if settings.whiten:
         spread = rf"\sqrt{{{call('var', 'A')} + {number(1e-8)}}}"
         centred = f"A_t - {call('mean', 'A')}"
@@ -96,6 +99,29 @@ def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
         divisor = "n − 1" if settings.whiten_deviation == "unbiased" else "n"
         note = f"Mean 0 and deviation 1 over all trained tokens of the step (divided by {divisor})."
         yield Formula("Whitening", latex, note, ("whiten", "whiten_deviation"))
+
+
+def _moving(settings: ResolvedRewards) -> Iterator[Formula]:
+    fields = ("advantage", "baseline_decay")
+    note = f"{ADVANTAGES[settings.advantage].note} The same for all tokens of a text."
+    yield Formula("Advantage", "A_t = r_i - b", note, ("advantage",))
+    decay = number(settings.baseline_decay)
+    rest = number(1 - settings.baseline_decay)
+    note = "After each text; it starts at 0 and is kept in checkpoints."
+    yield Formula("Baseline", rf"b \leftarrow {decay} \cdot b + {rest} \cdot r_i", note, fields)
+
+
+def _over_batch(settings: ResolvedRewards) -> Iterator[Formula]:
+    """What becomes of the advantages of several rewards."""
+    if settings.combine == "sum_then_normalize":
+        return
+    note = "Each reward k is compared within its group before they are summed."
+    yield Formula("Several rewards", r"A_t \leftarrow \sum_k w_k A_t^k", note)
+    if settings.combine == "normalize_then_sum":
+        spread = f"{call('std', 'A')} + {number(settings.epsilon)}"
+        latex = rf"A_t \leftarrow {fraction('A_t - ' + call('mean', 'A'), spread)}"
+        note = "Mean 0 and deviation 1 over the texts of the step."
+        yield Formula("Over the batch", latex, note, ("epsilon",))
 
 
 def _compared(settings: ResolvedRewards) -> Formula:
@@ -139,20 +165,55 @@ def _gae(settings: ResolvedRewards) -> Iterator[Formula]:
 
 
 def _ratio(settings: ResolvedRewards) -> Iterator[Formula]:
-    if settings.loss in ("clipped", "cispo", "sapo", "kl_cov", "clip_cov"):
+    old, fields = (ENGINE, ("old_policy",)) if settings.old_policy == "engine" else (OLD, ())
+    log_ratio = rf"\log {fraction(PI, old)}"
+    by_token = ("clipped", "cispo", "sapo", "kl_cov", "clip_cov", "dppo", "vespo")
+    if settings.loss in by_token or settings.ratio_penalty:
         note = "New policy against the one that wrote the token."
-        yield Formula("Ratio", f"{RATIO} = {fraction(PI, OLD)}", note)
+        if settings.old_policy == "engine":
+            note += " The old probabilities are the engine's own."
+        yield Formula("Ratio", f"{RATIO} = {fraction(PI, old)}", note, fields)
+    if settings.loss == "dppo":
+        yield _divergence(settings, old)
+    if settings.loss == "vespo":
+        yield from _gamma(settings)
     if settings.loss == "sequence_clipped":
         mean = r"\frac{1}{L} " if settings.reduce == "mean" else ""
-        latex = "s = " + call("exp", rf"{mean}\sum_t {LOG_RATIO}")
+        latex = "s = " + call("exp", rf"{mean}\sum_t {log_ratio}")
         note = "One ratio for all tokens of a text."
-        yield Formula("Ratio of the text", latex, note, ("loss", "reduce"))
+        yield Formula("Ratio of the text", latex, note, ("loss", "reduce", *fields))
     if settings.loss == "gmpo":
         low, high = settings.clip_low, settings.clip_high
-        kept = call("clip", LOG_RATIO, f"-{_bound(low, INFINITY)}", _bound(high, INFINITY))
+        kept = call("clip", log_ratio, f"-{_bound(low, INFINITY)}", _bound(high, INFINITY))
         note = "A log ratio is clipped only in the direction of the advantage."
         latex = "s = " + call("exp", rf"\frac{{1}}{{L}} \sum_t {kept}")
         yield Formula("Ratio of the text", latex, note, ("loss", "clip_low", "clip_high"))
+
+
+def _divergence(settings: ResolvedRewards, old: str) -> Formula:
+    if settings.divergence == "tv":
+        latex, note = f"|{PI} - {old}|", "Total variation, where only this token counts."
+    else:
+        rest = rf"(1 - {old}) \log {fraction(f'1 - {old}', f'1 - {PI}')}"
+        latex = rf"{old} \log {fraction(old, PI)} + {rest}"
+        note = "KL between two outcomes: this token, or any other."
+    return Formula("Distance", f"D_t = {latex}", note, ("divergence",))
+
+
+def _gamma(settings: ResolvedRewards) -> Iterator[Formula]:
+    corrected = settings.correction.method != "none"
+    product = rf"\prod_t {'w_t ' if corrected else ''}{RATIO}"
+    note = "Of the whole text" + (", with the weights of its tokens." if corrected else ".")
+    yield Formula("Ratio of the text", f"W = {product}", note, ("loss",))
+    power = cases(
+        (number(settings.k_positive), "where A ≥ 0"), (number(settings.k_negative), "else")
+    )
+    decay = cases(
+        (number(settings.lambda_positive), "where A ≥ 0"),
+        (number(settings.lambda_negative), "else"),
+    )
+    yield Formula("Power", f"k = {power}", "", ("k_positive", "k_negative"))
+    yield Formula("Decay", rf"\lambda = {decay}", "", ("lambda_positive", "lambda_negative"))
 
 
 def _bound(value: float | None, otherwise: str) -> str:
@@ -184,6 +245,11 @@ def _loss(settings: ResolvedRewards) -> Formula:
             fields = ("tau_positive", "tau_negative")
         case "gmpo":
             latex, note = f"-{call('mean', 'A')} s", "The same for all tokens of a text."
+        case "dppo":
+            latex, note, fields = _in_trust_region(settings)
+        case "vespo":
+            latex = r"-\operatorname{sg}(W^k e^{\lambda (1 - W)}) " + rf"A_t \log {PI}"
+            note = "A smooth weight of the whole text instead of a clip; it has no gradient (sg)."
         case "kl_cov":
             plain = f"-{RATIO} A_t"
             held = rf"{plain} + |\log {RATIO}|"
@@ -210,6 +276,19 @@ def _loss(settings: ResolvedRewards) -> Formula:
                 note += " Dual clip bounds it below where the advantage is negative."
                 fields += ("dual_clip",)
     return Formula("Loss of a token", rf"\ell_t = {latex}", note, ("loss", *fields))
+
+
+def _in_trust_region(settings: ResolvedRewards) -> tuple[str, str, tuple[str, ...]]:
+    weight = RATIO if settings.ratio_max is None else call("min", RATIO, number(settings.ratio_max))
+    low, high = settings.divergence_low, settings.divergence_high
+    taught = rf"-{call('sg', weight)} A_t \log {PI}"
+    latex = cases(
+        ("0", f"where A > 0, ρ > 1 and D > {high:g}"),
+        ("0", f"where A < 0, ρ < 1 and D > {low:g}"),
+        (taught, "else"),
+    )
+    note = "A token that has moved too far already is not pushed further in the same direction."
+    return latex, note, ("divergence_low", "divergence_high", "ratio_max")
 
 
 def _clipped(settings: ResolvedRewards, ratio: str) -> tuple[str, str, tuple[str, ...]]:
@@ -286,7 +365,8 @@ def _off_policy(settings: ResolvedRewards) -> Iterator[Formula]:
 
 def _aggregated(settings: ResolvedRewards) -> Formula:
     """The loss of an optimizer step, with what KL and entropy add."""
-    inner = r"\ell_t" if settings.correction.method == "none" else r"w_t \ell_t"
+    is_inside = settings.correction.method == "none" or settings.loss == "vespo"
+    inner = r"\ell_t" if is_inside else r"w_t \ell_t"
     fields: tuple[str, ...] = ("aggregation",)
     is_sum = False
     kl = settings.kl
@@ -294,6 +374,10 @@ def _aggregated(settings: ResolvedRewards) -> Formula:
         ratio = "s" if settings.loss == "sequence_clipped" else RATIO
         inner += rf" + \beta {ratio if kl.by_ratio else ''} k_t"
         fields += ("kl.into", "kl.by_ratio")
+        is_sum = True
+    if settings.ratio_penalty:
+        inner += rf" + {number(settings.ratio_penalty)} (\log {RATIO})^2"
+        fields += ("ratio_penalty",)
         is_sum = True
     if settings.entropy:
         inner += f" - {number(settings.entropy)} H_t"

@@ -45,7 +45,16 @@ if TYPE_CHECKING:
     from coloop.spec.graph import LoopSpec
 
 PolicyLoss = Literal[
-    "clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo", "clip_cov", "kl_cov"
+    "clipped",
+    "policy_gradient",
+    "sequence_clipped",
+    "cispo",
+    "sapo",
+    "gmpo",
+    "dppo",
+    "vespo",
+    "clip_cov",
+    "kl_cov",
 ]
 Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
 Estimator = Literal["k1", "k2", "k3"]
@@ -150,7 +159,18 @@ class RewardsAlgorithm(Section):
     ratio_min: Number | None = setting(None, ge=0, level="advanced", hot=True)
     """CISPO: minimum ratio itself, not its distance from 1."""
     ratio_max: Number | None = setting(None, gt=0, level="advanced", hot=True)
-    """CISPO: maximum ratio itself, not its distance from 1."""
+    """CISPO and DPPO: maximum ratio itself, not its distance from 1."""
+    divergence: Literal["tv", "kl"] | None = setting(None, level="advanced")
+    """DPPO: total variation or KL between the new and the old probability of a token."""
+    divergence_low: Number | None = setting(None, ge=0, level="advanced", hot=True)
+    """DPPO: a token that has become less probable by more than this is not pushed down further."""
+    divergence_high: Number | None = setting(None, ge=0, level="advanced", hot=True)
+    """DPPO: a token that has become more probable by more than this is not pushed up further."""
+    old_policy: Literal["trainer", "engine"] | None = setting(None, level="expert")
+    """Whose log-probs the ratio compares with: the trainer's before the update, or those of the
+    engine that generated the text; then no `correction` is applied."""
+    ratio_penalty: Number | None = setting(None, ge=0, level="expert", hot=True)
+    """Weight of (log ratio)^2 in the loss, which keeps the policy near the old one; null: none."""
     reduce: Literal["mean", "sum"] | None = setting(None, level="expert")
     """`sequence_clipped`: mean (GSPO) or sum (the whole text's) of a sequence's log ratios."""
     epsilon: Number | None = setting(None, ge=0, level="expert")
@@ -168,6 +188,8 @@ class RewardsAlgorithm(Section):
     """Discount from token to token."""
     gae_lambda: Number | None = setting(None, ge=0, le=1, level="advanced")
     """GAE: how far advantages look ahead; 1: to the end."""
+    baseline_decay: Number | None = setting(None, ge=0, lt=1, level="advanced")
+    """RAE: share of the old baseline that is kept with each text (moving average)."""
     length_alpha: Number | None = setting(None, ge=0, level="advanced")
     """VAPO: lambda = 1 - 1 / (alpha * length); null: `gae_lambda`."""
     reward_clip: Number | None = setting(None, gt=0, level="advanced")
@@ -185,6 +207,14 @@ class RewardsAlgorithm(Section):
     """SAPO: temperature where the advantage is positive."""
     tau_negative: Number | None = setting(None, gt=0, level="expert")
     """SAPO: temperature where the advantage is negative."""
+    k_positive: Number | None = setting(None, ge=0, level="expert")
+    """VESPO: power of the text's ratio in its weight, where the advantage is not negative."""
+    k_negative: Number | None = setting(None, ge=0, level="expert")
+    """VESPO: power of the text's ratio in its weight, where the advantage is negative."""
+    lambda_positive: Number | None = setting(None, gt=0, level="expert")
+    """VESPO: decay of the weight with the text's ratio, where the advantage is not negative."""
+    lambda_negative: Number | None = setting(None, gt=0, level="expert")
+    """VESPO: decay of the weight with the text's ratio, where the advantage is negative."""
     covariance_share: Number | None = setting(None, gt=0, le=1, level="expert")
     """Clip-Cov and KL-Cov: share of tokens that are dropped or held back."""
     allow_group_of_one: Flag = setting(False, level="expert")
@@ -194,7 +224,8 @@ class RewardsAlgorithm(Section):
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
         loss = self.loss or PRESETS[self.name].get("loss")
-        if loss == "sequence_clipped" and self.aggregation == "token_mean":
+        usual = PRESETS[self.name].get("aggregation")
+        if loss == "sequence_clipped" and usual != self.aggregation == "token_mean":
             raise problem(
                 "conflict", "a ratio of sequences needs `sequence_mean`", field="aggregation"
             )
@@ -204,13 +235,45 @@ class RewardsAlgorithm(Section):
             )
         if self.correction is not None and self.correction.is_empty_band:
             raise problem("bad_value", "`max` must be greater than `min`", field="correction")
+        self._correction_fits(loss)
         return self
+
+    def _correction_fits(self, loss: str | None) -> None:
+        """Raises if the importance weights of the correction cannot be combined with the loss."""
+        method = _method_of(self.correction, PRESETS[self.name].get("correction"))
+        if self.correction is not None and method != "none" and _compares_engine(self):
+            raise problem(
+                "conflict",
+                "a ratio to the engine's log-probs is its own correction: remove `correction`, or "
+                "set `old_policy: trainer`",
+                field="correction",
+            )
+        if loss == "vespo" and method == "sequence_mask":
+            raise problem(
+                "conflict",
+                "`vespo` multiplies the weights of a text's tokens: use `token_tis`, `icepop` or "
+                "`none`",
+                field="correction",
+            )
 
     def _kl_into(self) -> str:
         assert self.kl is not None
         preset = PRESETS[self.name].get("kl") or {}
         written = "into" in self.kl.model_fields_set
         return self.kl.into if written else preset.get("into", self.kl.into)
+
+
+def _compares_engine(entry: RewardsAlgorithm) -> bool:
+    """Whether the ratio of an algorithm is to the engine's log-probs."""
+    return (entry.old_policy or PRESETS[entry.name].get("old_policy")) == "engine"
+
+
+def _method_of(section: Correction | None, preset: Mapping[str, Any] | None) -> str:
+    """The method of a written correction, else of the preset's, else of the base."""
+    if section is not None and "method" in section.model_fields_set:
+        return section.method
+    base: str = (preset or REWARDS_BASE["correction"])["method"]
+    return base
 
 
 class PreferenceAlgorithm(Section):
@@ -403,7 +466,7 @@ NEEDS_GROUP = advantages_that_need("group")
 _NULL_COUNTS = frozenset(
     {
         *("clip_low", "clip_high", "dual_clip", "ratio_min", "ratio_max"),
-        *("length_alpha", "reward_clip", "entropy"),
+        *("length_alpha", "reward_clip", "entropy", "ratio_penalty"),
     }
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
@@ -435,6 +498,11 @@ class ResolvedRewards:
     dual_clip: float | None
     ratio_min: float | None
     ratio_max: float | None
+    divergence: str
+    divergence_low: float
+    divergence_high: float
+    old_policy: str
+    ratio_penalty: float | None
     reduce: str
     epsilon: float
     deviation: str
@@ -442,6 +510,7 @@ class ResolvedRewards:
     whiten_deviation: str
     gamma: float
     gae_lambda: float
+    baseline_decay: float
     length_alpha: float | None
     reward_clip: float | None
     penalizes_after_baseline: bool
@@ -452,7 +521,13 @@ class ResolvedRewards:
     off_policy: OffPolicy | None
     tau_positive: float
     tau_negative: float
+    k_positive: float
+    k_negative: float
+    lambda_positive: float
+    lambda_negative: float
     covariance_share: float
+    combine: str
+    """How several rewards become one, where `credit.combine` is null."""
     allow_group_of_one: bool
     weight: float
 
@@ -472,6 +547,11 @@ class ResolvedRewards:
     def needs_greedy(self) -> bool:
         """Whether it needs one greedy row for each prompt."""
         return ADVANTAGES[self.advantage].needs == "greedy"
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it compares rewards with a moving average of earlier ones."""
+        return ADVANTAGES[self.advantage].needs == "baseline"
 
     @property
     def needs_group(self) -> bool:
@@ -510,6 +590,8 @@ def resolve_rewards_algorithm(
     values = {**preset, **_written(entry, except_for=("name", "kl", "correction", "off_policy"))}
     kl, off_policy = _merged(entry, "kl", preset), _merged(entry, "off_policy", preset)
     correction = _merged(entry, "correction", preset) or {"method": "none"}
+    if _compares_engine(entry):
+        correction = {"method": "none"}
     values |= {
         "divisor": values["divisor"] or max_new_tokens,
         "deviation": values["deviation"] or deviation_of(values["advantage"]),
@@ -520,6 +602,7 @@ def resolve_rewards_algorithm(
         "allow_group_of_one": entry.allow_group_of_one,
         "weight": entry.weight,
     }
+    del values["kl_form"]
     return ResolvedRewards(name=entry.name, family=family_of(entry.name), **values)
 
 
@@ -634,9 +717,12 @@ def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
 def _merged(
     entry: RewardsAlgorithm, field: str, preset: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """A nested section as written; fields left out take the preset's values."""
+    """A nested section as written; fields left out take the preset's values, those of a `kl` that
+    the preset does not have its form."""
     section = getattr(entry, field)
     base: Mapping[str, Any] = preset[field] or {}
+    if field == "kl" and not base and section is not None and section.into == "loss":
+        base = preset["kl_form"]
     if field not in entry.model_fields_set:
         return base or None
     if section is None:

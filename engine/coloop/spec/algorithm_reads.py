@@ -39,6 +39,8 @@ _GROUPED = Reader("advantage", NEEDS_GROUP)
 _CLIPPED = _where("loss", "clipped", "sequence_clipped", "gmpo", "clip_cov")
 _CISPO = _where("loss", "cispo")
 _SAPO = _where("loss", "sapo")
+_DPPO = _where("loss", "dppo")
+_VESPO = _where("loss", "vespo")
 _CORRECTED = _where("correction.method", "token_tis", "icepop", "sequence_mask")
 _GAE = _where("advantage", "gae")
 
@@ -49,7 +51,11 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
         "clip_high": (_CLIPPED,),
         "dual_clip": (_where("loss", "clipped"),),
         "ratio_min": (_CISPO,),
-        "ratio_max": (_CISPO,),
+        "ratio_max": (_where("loss", "cispo", "dppo"),),
+        "divergence": (_DPPO,),
+        "divergence_low": (_DPPO,),
+        "divergence_high": (_DPPO,),
+        "baseline_decay": (_where("advantage", "moving_average"),),
         "reduce": (_where("loss", "sequence_clipped"),),
         "epsilon": (
             _GROUPED,
@@ -61,6 +67,10 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
         "length_alpha": (_GAE,),
         "tau_positive": (_SAPO,),
         "tau_negative": (_SAPO,),
+        "k_positive": (_VESPO,),
+        "k_negative": (_VESPO,),
+        "lambda_positive": (_VESPO,),
+        "lambda_negative": (_VESPO,),
         "covariance_share": (_where("loss", "clip_cov", "kl_cov"),),
         "allow_group_of_one": (_GROUPED,),
         "kl.horizon": (_where("kl.target"),),

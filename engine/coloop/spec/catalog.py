@@ -23,6 +23,7 @@ from coloop.spec.algorithms.registry import (
     REWARDS_BASE,
     RUNNABLE_ALGORITHMS,
     family_of,
+    help_of,
     texts_of,
     title_of,
 )
@@ -212,14 +213,14 @@ def _names(section: type[Section]) -> tuple[str, ...]:
 
 def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
     family, title = family_of(name), title_of(name)
-    record, framework = texts_of(name), FRAMEWORKS.get(ALGORITHMS[name].framework or "")
+    framework = FRAMEWORKS.get(ALGORITHMS[name].framework or "")
     return {
         "name": name,
         "family": family,
         "framework": framework,
         "title": f"{title} as in {framework}" if framework else title,
-        "help": f"{record.help} With the defaults of {framework}." if framework else record.help,
-        "formula": record.formula,
+        "help": help_of(name),
+        "formula": texts_of(name).formula,
         "defaults": _defaults(name, section),
         "runnable": family_of(name) in RUNNABLE_ALGORITHMS,
     }
@@ -228,7 +229,8 @@ def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
 def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
     if section is RewardsAlgorithm:
         preset = {**REWARDS_BASE, **PRESETS[name]}
-        return {**preset, "deviation": preset["deviation"] or deviation_of(preset["advantage"])}
+        preset["deviation"] = preset["deviation"] or deviation_of(preset["advantage"])
+        return {field: value for field, value in preset.items() if field in section.model_fields}
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
     return {

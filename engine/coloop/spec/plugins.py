@@ -76,6 +76,12 @@ class AlgorithmRecord:
     """The algorithm of which it is a preset; empty: it is one itself."""
     framework: str | None = None
     """Whose defaults a preset has (`FRAMEWORKS`)."""
+    version: str = ""
+    """Of the framework, whose source was read for the preset."""
+    since: str = ""
+    """The version that was read before it; empty: none."""
+    changed: str = ""
+    """What differs from that version; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +89,10 @@ class AdvantageRecord:
     """A way to make advantages of scores: a value of `advantage`."""
 
     name: str
-    needs: Literal["group", "values", "greedy", "nothing"] = "nothing"
+    needs: Literal["group", "values", "greedy", "baseline", "nothing"] = "nothing"
     """`group`: it compares the rows of a group, by a function of `recipes.estimators`; `values`:
-    those of a critic; `greedy`: the score of each prompt's greedy row."""
+    those of a critic; `greedy`: the score of each prompt's greedy row; `baseline`: a moving average
+    of earlier rewards."""
     deviation: str = "none"
     """Which deviation scales it where the loop does not say."""
     whole_rows: bool = False

@@ -157,19 +157,21 @@ class Balance(Section):
     """Which rows are kept."""
 
 
+Combine = Literal["sum_then_normalize", "normalize_then_sum", "separate_advantages"]
+
+
 class Credit(Section):
     """How scores become advantages."""
 
-    combine: Literal["sum_then_normalize", "normalize_then_sum", "separate_advantages"] = setting(
-        "sum_then_normalize", level="advanced"
-    )
+    combine: Combine | None = setting(None, level="advanced")
     """Several rewards: sum them before the baseline, normalize each first, or compute an advantage
-    for each."""
+    for each. Null: as the algorithm does (`gdpo` normalizes each first, others sum)."""
     group_by: tuple[Name, ...] | None = setting(
         None, level="advanced", choices="groupings", reference="node"
     )
-    """What the rows of one group have in common: `prompt`, `role`, `round`, node ids. Null: their
-    prompt row."""
+    """What the rows of one group, or of one moving baseline, have in common: `prompt`, `role`,
+    `round`, `source` (the dataset), node ids. Null: their prompt row; for a moving baseline
+    `source` and `role`."""
     rounds: RoundsCredit | None = setting(None, level="advanced")
     """Credit over rounds; null: a row counts for its own round."""
     class_weights: ClassWeights | None = setting(None, level="advanced")

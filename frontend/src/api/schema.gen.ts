@@ -5866,7 +5866,7 @@ export interface components {
         Scores: {
             /**
              * Combine
-             * @description Setting `credit.combine` of the learner.
+             * @description Setting `credit.combine` of the learner, or where it is null what its algorithm does.
              */
             combine: string;
             /**

@@ -205,6 +205,72 @@ POLICY_LOSSES = {
         ),
         -0.182948,
     ),
+    "DPPO-TV of verl": (
+        lambda: total(
+            losses.dppo(
+                NEW, OLD, ADVANTAGES, MASK, divergence_low=0.2, divergence_high=0.2, ratio_max=3.0
+            ),
+            "token_mean",
+        ),
+        0.190737,
+    ),
+    "DPPO-TV of verl, 0.15": (
+        lambda: total(losses.dppo(NEW, OLD, ADVANTAGES, MASK), "token_mean"),
+        0.062867,
+    ),
+    "DPPO-TV of verl, 0.05": (
+        lambda: total(
+            losses.dppo(NEW, OLD, ADVANTAGES, MASK, divergence_low=0.05, divergence_high=0.05),
+            "token_mean",
+        ),
+        0.082256,
+    ),
+    "DPPO-KL of verl, 0.05": (
+        lambda: total(
+            losses.dppo(
+                NEW,
+                OLD,
+                ADVANTAGES,
+                MASK,
+                divergence="kl",
+                divergence_low=0.05,
+                divergence_high=0.05,
+            ),
+            "token_mean",
+        ),
+        0.062867,
+    ),
+    "VESPO of TRL": (
+        lambda: total(losses.vespo(NEW, OLD, ADVANTAGES, MASK), "token_mean"),
+        0.479606,
+    ),
+    "VESPO of TRL, truncated weights": (
+        lambda: total(
+            losses.vespo(
+                NEW,
+                OLD,
+                ADVANTAGES,
+                MASK,
+                correction=losses.correction_weights(OLD, ROLLOUT, MASK, highest=3.0),
+            ),
+            "token_mean",
+        ),
+        0.596863,
+    ),
+    "LUSPO of TRL": (
+        lambda: total(
+            losses.sequence_clipped(NEW, OLD, ADVANTAGES, MASK, clip_low=2e-3, clip_high=2.5e-3),
+            "sequence_sum",
+        ),
+        -0.452824,
+    ),
+    "GSPO of verl, over tokens": (
+        lambda: total(
+            losses.sequence_clipped(NEW, OLD, ADVANTAGES, MASK, clip_low=0.2, clip_high=0.2),
+            "token_mean",
+        ),
+        -0.185950,
+    ),
 }
 
 
@@ -243,6 +309,37 @@ def test_gradients_of_gspo() -> None:
     assert log_probs.grad is not None
     assert log_probs.grad[0, :3].tolist() == near([-0.161203] * 3, digits=6)
     assert log_probs.grad[1].tolist() == [0, 0, 0, 0]
+
+
+def test_gradients_of_dppo_are_those_of_prime_rl_and_of_verl() -> None:
+    """prime-rl's default loss: ratios to the engine, without a cap, and 1e-3 times the squared log
+    ratio. verl: ratios to the trainer."""
+    theirs = [[0.000143, -0.047867, -0.142857], [0.237494, 0.078969, -0.001, 0.064603]]
+    of_verl = [[0, -0.086647, -0.142857], [0.117766, 0.078941, 0.015938, 0.064631]]
+    bounds = {"divergence_low": 0.2, "divergence_high": 0.2, "ratio_max": None}
+    prime, verl = NEW.clone().requires_grad_(), NEW.clone().requires_grad_()
+
+    penalty = 1e-3 * losses.squared_log_ratios(prime, ROLLOUT, MASK)
+    loss = losses.dppo(prime, ROLLOUT, ADVANTAGES, MASK, **bounds) + penalty
+    aggregate(loss, MASK, "token_mean").backward()
+    aggregate(losses.dppo(verl, OLD, ADVANTAGES, MASK), MASK, "token_mean").backward()
+
+    assert prime.grad is not None
+    assert verl.grad is not None
+    assert prime.grad[0, :3].tolist() == near(theirs[0], digits=6)
+    assert prime.grad[1].tolist() == near(theirs[1], digits=6)
+    assert verl.grad[0, :3].tolist() == near(of_verl[0], digits=6)
+    assert verl.grad[1].tolist() == near(of_verl[1], digits=6)
+
+
+def test_gradients_of_vespo_are_those_of_trl() -> None:
+    log_probs = NEW.clone().requires_grad_()
+
+    aggregate(losses.vespo(log_probs, OLD, ADVANTAGES, MASK), MASK, "token_mean").backward()
+
+    assert log_probs.grad is not None
+    assert log_probs.grad[0, :3].tolist() == near([-0.155607] * 3, digits=6)
+    assert log_probs.grad[1].tolist() == near([0.01259] * 4, digits=5)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,90 @@ def test_the_ratio_of_a_whole_text_equals_the_slow_loop(seed: int) -> None:
             assert bool(clipped[i, t]) is (kept > -advantage * ratio)
 
 
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize(("divergence", "low", "high"), [("tv", 0.05, 0.1), ("kl", 0.004, 0.02)])
+def test_dppo_equals_the_slow_loop(seed: int, divergence: str, low: float, high: float) -> None:
+    new, old, advantages, mask = random_case(seed)
+    new, old = new.clamp(max=-0.01), old.clamp(max=-0.01)
+    bounds = {"divergence": divergence, "divergence_low": low, "divergence_high": high}
+
+    found = losses.dppo(new, old, advantages, mask, **bounds, ratio_max=1.3)
+    outside = losses.is_outside(new, old, advantages, mask, **bounds)
+
+    for i in range(mask.shape[0]):
+        for t in range(mask.shape[1]):
+            advantage = float(advantages[i, t])
+            p, q = math.exp(float(new[i, t])), math.exp(float(old[i, t]))
+            distance = abs(p - q)
+            if divergence == "kl":
+                distance = q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p))
+            pushed_up, pushed_down = advantage > 0 and p > q, advantage < 0 and p < q
+            is_out = (pushed_up and distance > high) or (pushed_down and distance > low)
+            expected = -advantage * min(p / q, 1.3) * float(new[i, t])
+            assert bool(outside[i, t]) is (bool(mask[i, t]) and is_out)
+            kept = bool(mask[i, t]) and not is_out
+            assert float(found[i, t]) == (near(expected, terms=64) if kept else 0.0)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_vespo_equals_the_slow_loop(seed: int) -> None:
+    new, old, advantages, mask = random_case(seed)
+    correction = torch.rand(mask.shape, generator=torch.Generator().manual_seed(seed)) + 0.5
+    gamma = {"k_positive": 1.5, "lambda_positive": 2.5, "k_negative": 3.5, "lambda_negative": 0.5}
+
+    found = losses.vespo(new, old, advantages, mask, **gamma, correction=correction)
+
+    for i in range(mask.shape[0]):
+        whole = 1.0
+        for t in range(mask.shape[1]):
+            ratio = math.exp(float(new[i, t]) - float(old[i, t])) * float(correction[i, t])
+            whole *= ratio if mask[i, t] else 1.0
+        for t in range(mask.shape[1]):
+            if not mask[i, t]:
+                assert float(found[i, t]) == 0.0
+                continue
+            k, decay = (1.5, 2.5) if float(advantages[i, t]) >= 0 else (3.5, 0.5)
+            weight = whole**k * math.exp(decay * (1 - whole))
+            expected = -weight * float(advantages[i, t]) * float(new[i, t])
+            assert float(found[i, t]) == near(expected, terms=256, scale=16.0)
+
+
+def test_a_text_that_a_correction_drops_has_no_weight() -> None:
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    zeros, dropped = torch.zeros(1, 3), torch.tensor([[1.0, 0.0, 1.0]])
+
+    weights = losses.gamma_weights(zeros, zeros, zeros + 1, mask, correction=dropped)
+
+    assert float(weights.max()) < 1e-12
+    assert losses.gamma_weights(zeros, zeros, zeros + 1, mask).tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_vespo_of_a_text_far_away_is_finite() -> None:
+    mask = torch.ones(2, 50, dtype=torch.bool)
+    new, old = torch.zeros(2, 50, requires_grad=True), torch.full((2, 50), -9.0)
+    new_lower, advantages = new - 9.0, torch.tensor([[1.0], [-1.0]]).expand(2, 50)
+
+    loss = losses.vespo(new, old, advantages, mask) + losses.vespo(
+        new_lower, torch.zeros(2, 50), advantages, mask
+    )
+    loss.sum().backward()
+
+    assert new.grad is not None
+    assert torch.isfinite(new.grad).all()
+
+
+def test_a_probability_that_rounding_lifts_above_one_has_a_finite_divergence() -> None:
+    certain, likely = torch.tensor([[1e-6]]), torch.tensor([[-0.1]])
+
+    for new, old in ((certain, likely), (likely, certain)):
+        assert torch.isfinite(losses.token_divergence(new, old, kind="kl")).all()
+
+
+def test_an_unknown_divergence_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown divergence 'js'"):
+        losses.token_divergence(torch.zeros(1, 1), torch.zeros(1, 1), kind="js")
+
+
 def test_a_text_far_away_has_a_finite_ratio() -> None:
     mask = torch.ones(1, 50, dtype=torch.bool)
 
@@ -108,6 +192,10 @@ TOKEN_LOSSES = {
     "sapo": lambda new, old, a, m: losses.sapo(new, old, a, m),
     "gmpo": lambda new, old, a, m: losses.gmpo(new, old, a, m),
     "kl cov": lambda new, old, a, m: losses.kl_cov(new, old, a, m, selected=m),
+    "dppo": lambda new, old, a, m: losses.dppo(new, old, a, m),
+    "dppo by kl": lambda new, old, a, m: losses.dppo(new, old, a, m, divergence="kl"),
+    "vespo": lambda new, old, a, m: losses.vespo(new, old, a, m),
+    "log ratio": lambda new, old, a, m: losses.squared_log_ratios(new, old, m),
 }
 
 
@@ -126,7 +214,7 @@ def test_tokens_outside_the_mask_have_exactly_no_gradient(name: str, rubbish: fl
     assert (loss[~mask] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["clipped", "policy gradient", "cispo", "sapo"])
+@pytest.mark.parametrize("name", ["clipped", "policy gradient", "cispo", "sapo", "dppo", "vespo"])
 def test_on_policy_gradient_is_that_of_reinforce(name: str) -> None:
     """At ρ = 1 every one of them has the gradient −A; SAPO: −A σ'(0)·4 = −A."""
     new, _, advantages, mask = random_case(6)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from tests.engine.algorithm_loops import LOOPS
 from tests.engine.recipes import literals
@@ -26,7 +26,13 @@ from tests.presets.test_loops import ON_A_CPU
 from coloop.algorithms.recipes import RECIPES
 from coloop.spec import presets
 from coloop.spec.algorithm import PORTS_OF, node_algorithms
-from coloop.spec.algorithms.registry import family_of
+from coloop.spec.algorithms.registry import (
+    ALGORITHMS,
+    FRAMEWORKS,
+    PREFERENCE_BASE,
+    REWARDS_BASE,
+    family_of,
+)
 from coloop.spec.io import parse, require
 
 for _file in sorted(Path(__file__).parent.glob("test_*.py")):
@@ -51,6 +57,8 @@ WITHOUT_GOLDEN = frozenset(
 """Of which no framework's own function was run; formulas and literal numbers hold them alone."""
 BY_OTHERS = {"dapo": "loss", "ppo": "gae, loss", "vapo": "gae", "pf_ppo": "gae, loss"}
 """Golden numbers that stand under the name of what an algorithm is made of."""
+
+PARITY_HEAD = "| preset | differs from | in | version | since the version read before |"
 
 HEAD = "| algorithm | port | literal numbers | golden numbers | invariance | 3 steps | learns |"
 
@@ -126,10 +134,43 @@ def rows() -> Iterator[list[str]]:
         ]
 
 
+def parity_rows() -> Iterator[list[str]]:
+    """The presets of frameworks, a row each."""
+    for record in ALGORITHMS.values():
+        if record.framework is None:
+            continue
+        base = REWARDS_BASE if record.fields == "rewards" else PREFERENCE_BASE
+        own, family = {**base, **record.preset}, {**base, **ALGORITHMS[record.family].preset}
+        different = [f"{name}: {_said(own[name])}" for name in own if own[name] != family[name]]
+        changed = record.changed or ("unchanged" if record.since else "–")
+        yield [
+            f"`{record.name}`",
+            f"`{record.family}`",
+            ", ".join(different) or "nothing",
+            f"{FRAMEWORKS[record.framework]} {record.version}",
+            f"{record.since}: {changed}" if record.since else changed,
+        ]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_said(one)}" for name, one in value.items()) + "}"
+    return "null" if value is None else str(value).lower()
+
+
 def written() -> str:
     """As the README has it."""
-    lines = [HEAD, "|---" * HEAD.count(" | ") + "|---|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows())])
+    return _written(HEAD, rows())
+
+
+def parity_written() -> str:
+    """The presets of frameworks as the README has them."""
+    return _written(PARITY_HEAD, parity_rows())
+
+
+def _written(head: str, body: Iterable[list[str]]) -> str:
+    lines = [head, "|---" * head.count(" | ") + "|---|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in body)])
 
 
 def _mark(is_there: bool) -> str:

@@ -71,6 +71,7 @@ GOLDEN = {
     "trl-grpo": (1.499700, -0.499900, 0.0),
     "nemo-grpo": (1.0, -0.577349, 0.0),
     "dr_grpo": (0.75, -0.25, 0.0),
+    "dppo": (0.75, -0.25, 0.0),
     "rloo": (1.0, -0.333333, 0.0),
     "verl-rloo": (1.0, -0.333333, 0.0),
     "opo": (0.7, -0.3, 0.0),
@@ -93,7 +94,9 @@ def test_presets_give_the_advantages_of_their_frameworks(name: str) -> None:
 
 
 # mean 1/4, unbiased deviation sqrt((9/16 + 3/16) / 3) = 1/2, epsilon 1e-6
-OF_GRPO = dict.fromkeys(("dapo", "gspo", "cispo"), (0.75 / 0.500001, -0.25 / 0.500001))
+OF_GRPO = dict.fromkeys(
+    ("dapo", "gspo", "cispo", "vespo", "luspo"), (0.75 / 0.500001, -0.25 / 0.500001)
+)
 
 
 @pytest.mark.parametrize("name", OF_GRPO)

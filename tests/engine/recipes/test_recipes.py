@@ -81,11 +81,27 @@ GOLDEN: dict[str, tuple[str, dict[str, Any], float]] = {
     # whole texts: s = e^-0.1 with A = 1, and e^-1 with A = -.5, which is clipped at .8
     "trl-rloo": ("trl-rloo", {"kl": None}, (-0.904837 + 0.4) / 2),
     "gspo": ("gspo", {"clip_low": 0.2, "clip_high": 0.2}, -0.283608),
-    "verl-gspo": ("verl-gspo", {}, -0.283608),
+    "verl-gspo": ("verl-gspo", {}, -0.185950),
+    "openrlhf-gspo": ("openrlhf-gspo", {"kl": None}, -0.283608),
     "verl-cispo": ("verl-cispo", {}, 0.055808),
     "cispo": ("cispo", {}, 0.190737),
     "trl-sapo": ("trl-sapo", {}, -0.545781),
     "gmpo": ("grpo", {"loss": "gmpo", "aggregation": "sequence_mean"}, -0.182948),
+    "dppo": ("dppo", {"old_policy": "trainer"}, 0.062867),
+    "dppo by kl": (
+        "dppo",
+        {
+            "old_policy": "trainer",
+            "divergence": "kl",
+            "divergence_low": 0.05,
+            "divergence_high": 0.05,
+        },
+        0.062867,
+    ),
+    "vespo": ("vespo", {}, 0.479606),
+    "luspo": ("luspo", {}, -0.452824),
+    "gdpo": ("gdpo", {}, -0.082452),
+    "rae": ("rae", {}, -0.082452),
 }
 
 

@@ -18,7 +18,11 @@ README = (
     / "recipes"
     / "README.md"
 )
-BEGIN, END = "<!-- table -->\n", "\n<!-- end of table -->"
+TABLES = {
+    "table": table.written,
+    "parity": table.parity_written,
+}
+"""Written tables by their mark in the README."""
 
 
 @pytest.mark.parametrize("name", [name for name in table.FAMILIES if table.is_policys(name)])
@@ -60,12 +64,14 @@ def test_a_test_that_only_names_an_algorithm_holds_nothing_of_it() -> None:
     assert not idle.holds("loss")
 
 
-def test_the_readme_shows_the_table(update_golden: bool) -> None:
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    shown, _, after = rest.partition(END)
+@pytest.mark.parametrize("mark", TABLES)
+def test_the_readme_shows_the_table(mark: str, update_golden: bool) -> None:
+    begin, end = f"<!-- {mark} -->\n", f"\n<!-- end of {mark} -->"
+    text, written = README.read_text(encoding="utf-8"), TABLES[mark]()
+    before, _, rest = text.partition(begin)
+    shown, _, after = rest.partition(end)
     if update_golden:
-        README.write_text(before + BEGIN + table.written() + END + after, encoding="utf-8")
+        README.write_text(before + begin + written + end + after, encoding="utf-8")
         return
 
-    assert shown == table.written(), "write it anew with --update-golden"
+    assert shown == written, "write it anew with --update-golden"

@@ -7,6 +7,7 @@ import pytest
 from tests.engine.numerics import near
 
 from coloop.errors import DataError
+from coloop.runtime.roles import CREDIT
 
 Bench = Callable[..., Any]
 
@@ -97,7 +98,14 @@ def test_a_row_cut_by_its_limit_stays_in_its_groups_baseline(
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("names", "groups"),
-    [(["prompt"], 2), (["role"], 1), (["round"], 1), (["sums"], 2), (["role", "prompt"], 2)],
+    [
+        (["prompt"], 2),
+        (["role"], 1),
+        (["round"], 1),
+        (["source"], 1),
+        (["sums"], 2),
+        (["role", "prompt"], 2),
+    ],
 )
 def test_groups_may_be_named(
     names: list[str], groups: int, bench: Bench, rows_of: Any, actor: Any
@@ -107,6 +115,54 @@ def test_groups_may_be_named(
     loop.step()
 
     assert loop.outcomes["actor.credit"].detail["groups"] == groups
+
+
+@pytest.mark.parametrize(
+    ("group_by", "expected"),
+    [(None, [0.0, 1.0, -0.5, 0.75]), (["prompt"], [0.0, 1.0, 0.0, 1.0])],
+    ids=["dataset and role", "prompt"],
+)
+def test_a_moving_baseline_belongs_to_a_dataset_and_a_role_or_to_what_is_named(
+    group_by: list[str] | None, expected: list[float], bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """Scores 0 and 1 for each prompt; half of the old baseline is kept."""
+    rae = {"name": "rae", "baseline_decay": 0.5}
+    loop = bench(*simple(rows_of, writer(actor, rae, credit={"group_by": group_by})))
+
+    loop.step()
+
+    assert list(learned(loop).values()) == expected
+
+
+def test_datasets_have_moving_baselines_of_their_own(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """The first of two datasets is easy, the second hard: 5 and 6 against 0 and 1."""
+    rae = {"name": "rae", "baseline_decay": 0.5}
+    code = "[float('abcd'.index(c[-1])) + 5 * (c[0] == 'e') for c in completions]"
+    nodes = {
+        "easy": rows_of({"prompt": "e"}),
+        "hard": rows_of({"prompt": "h"}),
+        "actor": writer(actor, rae),
+        "mark": python(code),
+    }
+    edges = [
+        "easy.rows -> actor.prompts",
+        "hard.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    # 5 against 0, 6 against 2.5; 0 against 0, 1 against 0
+    assert list(learned(loop).values()) == [5.0, 3.5, 0.0, 1.0]
+    state = loop.roles[f"{CREDIT}actor"].state()
+    assert state["baselines"] == [
+        [0, "", ["easy", "actor"], 4.25],
+        [0, "", ["hard", "actor"], 0.5],
+    ]
 
 
 def test_a_group_by_a_node_above_holds_all_that_descends_from_its_row(

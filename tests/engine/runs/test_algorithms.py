@@ -26,10 +26,14 @@ def test_three_steps_move_the_weights(name: str, runner: Callable[..., Any]) -> 
 
 KL = {"coefficient": 0.1, "into": "reward", "target": 0.5, "horizon": 8}
 MUCH = json.loads(algorithm_loop("grpo", steps=4, fields={"kl": KL}))
-"""A loop whose credit remembers from step to step, by two algorithms on as many rows of each
+"""A loop whose credit remembers from step to step, by three algorithms on as many rows of each
 class."""
 MUCH["nodes"]["actor"]["algorithm"] = {
-    "rewards": [{"name": "reinforce_pp", "kl": KL}, {"name": "rloo", "weight": 0.5}]
+    "rewards": [
+        {"name": "reinforce_pp", "kl": KL},
+        {"name": "rloo", "weight": 0.5},
+        {"name": "rae", "weight": 0.5, "baseline_decay": 0.7},
+    ]
 }
 MUCH["nodes"]["actor"]["credit"] = {
     "class_weights": {"by": "exact", "ema": 0.5},
@@ -56,6 +60,19 @@ def test_what_credit_remembers_goes_on_after_a_stop(runner: Callable[..., Any]) 
 
 def is_told(event: dict[str, Any], step: int) -> bool:
     return event["type"] == "metrics" and event.get("step") == step and event.get("node") == "actor"
+
+
+def test_a_moving_baseline_goes_on_after_a_stop_to_the_bit(runner: Callable[..., Any]) -> None:
+    text = algorithm_loop("rae", steps=3, fields={"baseline_decay": 0.7})
+
+    whole = runner(text)
+    part = runner(text, stop_at=lambda event: is_told(event, 2))
+    resumed = runner(text, resume=part)
+
+    assert (part.state, resumed.state) == ("stopped", "finished")
+    assert whole.readings() == resumed.readings()
+    assert same(whole.weights(), resumed.weights())
+    assert len(set(whole.metrics("actor", "baseline/mean"))) == 3
 
 
 @pytest.mark.slow

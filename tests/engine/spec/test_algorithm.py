@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from pydantic import ValidationError
 
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
@@ -43,8 +44,11 @@ def test_every_rewards_preset_resolves_to_a_complete_algorithm(name: str) -> Non
     assert full.family in get_args(RewardsName)
     assert full.divisor == 64
     assert (full.clip_low is None) == (full.clip_high is None)
-    assert (full.loss == "cispo") == (full.ratio_max is not None)
-    assert full.aggregation != "token_mean" or full.loss != "sequence_clipped"
+    assert full.loss in ("cispo", "dppo") or full.ratio_max is None
+    assert full.loss != "cispo" or full.ratio_max is not None
+    over_tokens = full.loss == "sequence_clipped" and full.aggregation == "token_mean"
+    assert over_tokens is (name == "verl-gspo")
+    assert (full.old_policy, full.correction.method) != ("engine", "token_tis")
 
 
 @pytest.mark.parametrize("name", PREFERENCE_NAMES)
@@ -88,6 +92,25 @@ def test_our_grpo_has_the_defaults_of_the_algorithms_page() -> None:
         ("openrlhf-reinforce-pp", {"family": "reinforce_pp", "whiten_deviation": "population"}),
         ("nemo-grpo", {"advantage": "leave_one_out", "deviation": "leave_one_out"}),
         ("trl-ppo", {"gae_lambda": 0.95}),
+        ("trl-luspo", {"loss": "sequence_clipped", "aggregation": "sequence_sum"}),
+        ("verl-gspo", {"loss": "sequence_clipped", "aggregation": "token_mean"}),
+        ("verl-gdpo", {"combine": "separate_advantages", "whiten": True}),
+        ("verl-dppo_kl", {"divergence": "kl", "divergence_low": 0.2, "ratio_max": 3.0}),
+        ("nemo-ppo", {"gae_lambda": 0.95, "clip_high": 0.28, "dual_clip": 10.0, "kl": None}),
+        (
+            "prime-grpo",
+            {
+                "advantage": "group_mean",
+                "loss": "dppo",
+                "divergence_high": 0.2,
+                "ratio_max": None,
+                "old_policy": "engine",
+                "ratio_penalty": 1e-3,
+            },
+        ),
+        ("prime-max_rl", {"family": "maxrl", "advantage": "mean_normalised", "loss": "dppo"}),
+        ("prime-rae", {"family": "rae", "advantage": "moving_average", "baseline_decay": 0.95}),
+        ("gdpo", {"combine": "normalize_then_sum", "advantage": "group_mean_std"}),
     ],
 )
 def test_a_name_stands_for_these_values(name: str, facts: dict[str, object]) -> None:
@@ -112,6 +135,32 @@ def test_parity_presets_keep_the_kl_and_correction_of_their_framework() -> None:
     assert trl.kl is None
     assert (trl.correction.method, trl.correction.max) == ("sequence_mask", 3.0)
     assert openrlhf.correction.method == "none"
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "estimator", "by_ratio"),
+    [
+        ("trl-grpo", {"coefficient": 0.04}, "k3", True),
+        ("trl-grpo", {"coefficient": 0.04, "by_ratio": False}, "k3", False),
+        ("trl-grpo", {"into": "reward"}, "k1", False),
+        ("verl-grpo", {}, "k3", False),
+        ("nemo-grpo", {"coefficient": 0.04}, "k3", False),
+        ("grpo", {}, "k2", False),
+    ],
+)
+def test_a_written_kl_has_the_form_of_the_framework(
+    name: str, written: dict[str, object], estimator: str, by_ratio: bool
+) -> None:
+    kl = resolve_rewards_algorithm(rewards(name=name, kl=written)).kl
+
+    assert kl is not None
+    assert (kl.estimator, kl.by_ratio) == (estimator, by_ratio)
+
+
+def test_a_framework_that_clips_texts_over_tokens_may_say_so() -> None:
+    assert rewards(name="verl-gspo", aggregation="token_mean").aggregation == "token_mean"
+    with pytest.raises(ValidationError, match="a ratio of sequences needs `sequence_mean`"):
+        rewards(name="gspo", aggregation="token_mean")
 
 
 def test_what_is_written_beats_the_preset_and_null_differs_from_silence() -> None:

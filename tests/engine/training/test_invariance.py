@@ -43,6 +43,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gmpo": ("grpo", {"loss": "gmpo"}),
     "clip_cov": ("grpo", {"loss": "clip_cov"}),
     "kl_cov": ("grpo", {"loss": "kl_cov", "covariance_share": 0.1}),
+    "dppo by kl": ("dppo", {"divergence": "kl", "divergence_low": 0.01, "divergence_high": 0.01}),
+    "dppo to the trainer": ("dppo", {"old_policy": "trainer", "ratio_penalty": 0.1}),
+    "vespo without correction": ("vespo", {"correction": {"method": "none"}}),
+    "grpo to the engine": ("grpo", {"old_policy": "engine", "ratio_penalty": 0.1}),
     "dpo with sft": ("dpo", {"sft": 0.3, "label_smoothing": 0.1}),
     "ipo by sums": ("ipo", {"reduce": "sum"}),
     **{

@@ -22,6 +22,7 @@ from coloop.spec.groups import rollout_of
 from coloop.spec.io import parse
 from coloop.spec.nodes import RewardNode
 from coloop.spec.paths import apply_overrides
+from coloop.spec.training import Credit
 from coloop.workers.encoder import Encoder
 from coloop_server.previews.inside.sources import EarlierRows, rows_of
 from coloop_server.previews.inside.walk import NotHere, StagePreview, Walk, as_json
@@ -74,11 +75,16 @@ def scores_of(job: Job, spec: LoopSpec) -> Scores:
         rows=[_shown(row) for row in given.rows],
         sources=[_source(edge, walk, scored[edge.key], places) for edge in edges],
         totals=totals,
-        combine=credit.combine,
+        combine=_combine(asked.learner, spec, credit),
         missing=credit.missing,
         note=_note(given, walk),
         seconds=time.monotonic() - began,
     )
+
+
+def _combine(learner: str, spec: LoopSpec, credit: Credit) -> str:
+    settings = [resolve_algorithm(one) for one in node_algorithms(spec, learner).get(PORT, ())]
+    return credit.combine or next((one.combine for one in settings), "sum_then_normalize")
 
 
 def _note(given: Given, walk: Walk) -> str | None:

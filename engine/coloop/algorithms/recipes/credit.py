@@ -5,17 +5,18 @@ Legend: ``B`` rows that stay, ``T`` completion tokens.
     scores -> events -> combine, baseline, deviation -> one number per row, or
                                                         token rewards -> returns or GAE -> whiten
 
-`credit.combine` says when edges are summed: `sum_then_normalize` before the baseline,
-`normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
-it only. KL in the reward is subtracted from the row's sum if there is a group baseline (one number
-per row, as in verl and in TRL's RLOO); without one, or if the preset penalizes after the baseline
-(as OpenRLHF), from the reward of each token. Scores already include those of later rounds
-(`returns_over_rounds` in `rows.py`).
+`credit.combine`, or where it is null the algorithm, says when edges are summed:
+`sum_then_normalize` before the baseline, `normalize_then_sum` after it and before a normalisation
+over the batch, `separate_advantages` after it only. KL in the reward is subtracted from the row's
+sum if there is a baseline of rows (one number per row, as in verl and in TRL's RLOO); without one,
+or if the preset penalizes after the baseline (as OpenRLHF), from the reward of each token. Scores
+already include those of later rounds (`returns_over_rounds` in `rows.py`).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TypeVar
 
 import torch
@@ -27,6 +28,7 @@ from coloop.algorithms.masks import masked_mean, masked_sum
 from coloop.algorithms.recipes.estimators import (
     GroupedRewards,
     clip_events,
+    combine_of,
     last_of_rows,
     normalise_rows,
     rows_that_stay,
@@ -49,13 +51,15 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
     """The rows with advantages, returns and metrics; None for rows that leave the update, and for
     those that are not taught."""
     index, staying = _staying(rows, credit)
+    staying = replace(staying, baselines=dict(rows.baselines))
     totals = sum_of_edges(staying, credit.missing)
     kl = _kl_of_tokens(staying, settings)
     coefficient = 0.0 if settings.kl is None else settings.kl.coefficient
     kl_left = penalty = None if kl is None else coefficient * kl
-    if credit.combine == "sum_then_normalize":
+    if combine_of(settings, credit) == "sum_then_normalize":
         events = clip_events(totals, settings, is_before=True)
-        if penalty is not None and settings.needs_group and not settings.penalizes_after_baseline:
+        by_row = settings.needs_group or settings.needs_baseline
+        if penalty is not None and by_row and not settings.penalizes_after_baseline:
             events, kl_left = _less_kl_of_rows(events, staying, penalty), None
         events = normalise_rows(events, staying, settings)
         events = clip_events(events, settings, is_before=False)
@@ -66,6 +70,8 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
     rewards = totals.row_totals(len(staying)).float()
     mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
     metrics = _metrics(rows, staying, rewards, credited.metrics)
+    if settings.needs_baseline and staying.baselines:
+        metrics["baseline/mean"] = fmean(staying.baselines.values())
     if mean_kl is not None:
         metrics["kl/penalty"] = coefficient * mean_kl
 
@@ -81,6 +87,7 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
         returns=None if credited.returns is None else of_taught(credited.returns),
         returns_at={ahead: of_taught(returns) for ahead, returns in credited.returns_at.items()},
         rewards=_spread(rewards.tolist(), index, len(rows)),
+        baselines=staying.baselines,
         metrics=metrics,
         kl=mean_kl,
         alerts=_alerts(staying, settings),

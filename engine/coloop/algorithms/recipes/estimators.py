@@ -84,10 +84,10 @@ def normalise_events(events: GroupedRewards, settings: ResolvedRewards) -> Group
     For advantages without a group baseline (returns, GAE), events are unchanged.
     """
     record = ADVANTAGES[settings.advantage]
-    if record.needs != "group":
-        return events
     if record.whole_rows:
         events = _whole_rows(events)
+    if record.needs != "group":
+        return events
     scaled = estimate.scale_by_deviation(
         ESTIMATORS[record.name](events),
         events.values,
@@ -104,6 +104,11 @@ def normalise_over_batch(events: GroupedRewards, *, epsilon: float) -> GroupedRe
     if values.numel() < 2:
         return events.with_values(torch.zeros_like(values))
     return events.with_values((values - values.mean()) / (values.std() + epsilon))
+
+
+def combine_of(settings: ResolvedRewards, credit: Credit) -> str:
+    """How several rewards become one: as `credit.combine` says, else as the algorithm does."""
+    return credit.combine or settings.combine
 
 
 def last_of_rows(rows: Tensor) -> Tensor:
@@ -226,7 +231,7 @@ def sum_of_normalised_edges(
     for edge in rows.edges:
         scores = [_at_tokens(edge, rows, row) for row in range(len(rows))]
         own = clip_events(_events([at or {} for at in scores], rows), settings, is_before=True)
-        own = normalise_rows(own, rows, settings)
+        own = normalise_rows(own, rows, settings, of=edge.key or edge.name)
         own = clip_events(own, settings, is_before=False)
         for row, token, value in zip(
             own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
@@ -240,7 +245,7 @@ def sum_of_normalised_edges(
             for at, weight in zip(combined, weights, strict=True)
         ]
     events = _events(combined, rows)
-    if credit.combine == "normalize_then_sum":
+    if combine_of(settings, credit) == "normalize_then_sum":
         return per_draw(
             events,
             rows.draws,
@@ -250,10 +255,33 @@ def sum_of_normalised_edges(
 
 
 def normalise_rows(
-    events: GroupedRewards, rows: CreditBatch, settings: ResolvedRewards
+    events: GroupedRewards, rows: CreditBatch, settings: ResolvedRewards, *, of: str = ""
 ) -> GroupedRewards:
-    """`normalise_events`, where a row counts as often as it was drawn."""
+    """`normalise_events`, where a row counts as often as it was drawn.
+
+    `of`: the edge whose scores these are, for moving baselines; empty: their sum.
+    """
+    if settings.needs_baseline:
+        return _less_baselines(normalise_events(events, settings), rows, settings, of)
     return per_draw(events, rows.draws, lambda drawn: normalise_events(drawn, settings))
+
+
+def _less_baselines(
+    events: GroupedRewards, rows: CreditBatch, settings: ResolvedRewards, of: str
+) -> GroupedRewards:
+    """Events of whole rows, less the moving baselines of `rows`, which are moved on in place."""
+    assert isinstance(rows.baselines, dict)
+    keys = rows.baseline_keys or [()] * len(rows)
+    index = events.rows.tolist()
+    below, after = estimate.moving_baselines(
+        events.values.tolist(),
+        [(of, keys[row]) for row in index],
+        rows.baselines,
+        decay=settings.baseline_decay,
+        counts=rows.draws[events.rows].tolist(),
+    )
+    rows.baselines.update(after)
+    return events.with_values(events.values - torch.tensor(below, dtype=torch.float64))
 
 
 def clip_events(

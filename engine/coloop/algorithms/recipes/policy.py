@@ -31,7 +31,12 @@ from coloop.algorithms.recipes.rows import OF_OTHERS, CreditBatch, own_tokens
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
-ROW_LOSSES = frozenset({"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"})
+ROW_LOSSES = frozenset(
+    {
+        *("clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"),
+        *("dppo", "vespo"),
+    }
+)
 """Losses that need nothing from other sequences."""
 
 CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
@@ -39,18 +44,26 @@ CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
 selects them by covariances under the old policy."""
 
 _CLIPS = ("clip_low", "clip_high")
+_REGION = ("divergence", "divergence_low", "divergence_high")
+_GAMMA = ("k_positive", "lambda_positive", "k_negative", "lambda_negative")
 _RATIO_LOSSES: Mapping[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
     "clipped": (losses.clipped, (*_CLIPS, "dual_clip")),
     "sequence_clipped": (losses.sequence_clipped, (*_CLIPS, "reduce")),
     "cispo": (losses.cispo, ("ratio_min", "ratio_max")),
     "sapo": (losses.sapo, ("tau_positive", "tau_negative")),
     "gmpo": (losses.gmpo, _CLIPS),
+    "dppo": (losses.dppo, (*_REGION, "ratio_max")),
+    "vespo": (losses.vespo, _GAMMA),
     "clip_cov": (losses.clipped, _CLIPS),
 }
 """Losses of the probability ratio, with the settings that each takes."""
 
-_CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
-"""For losses without a gradient where they clip: which tokens are clipped."""
+_CLIP_TESTS: Mapping[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
+    "clipped": (losses.is_clipped, _CLIPS),
+    "sequence_clipped": (losses.is_sequence_clipped, (*_CLIPS, "reduce")),
+    "dppo": (losses.is_outside, _REGION),
+}
+"""For losses without a gradient where they clip: which tokens are clipped, with its settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +85,12 @@ class PolicyRecipe(Recipe[Batch]):
         if settings.off_policy is not None:
             reads.add(OF_OTHERS)
         chosen = {CHOSEN_TOKENS[settings.loss]} if settings.loss in CHOSEN_TOKENS else set()
+        old = set() if settings.old_policy == "engine" else {"log_probs_old"}
         return Needs(
             reads=frozenset(reads | chosen),
             entropy=True,
             entropy_gradient=bool(settings.entropy),
-            prepares=frozenset({"log_probs_old"} | chosen),
+            prepares=frozenset(old | chosen),
             prepares_old=not chosen,
         )
 
@@ -89,7 +103,7 @@ class PolicyRecipe(Recipe[Batch]):
     ) -> Mapping[str, Tensor]:
         assert outputs.log_probs is not None
         old, mask = outputs.log_probs, own_tokens(batch)
-        prepared = {"log_probs_old": old}
+        prepared = {} if settings.old_policy == "engine" else {"log_probs_old": old}
         name = CHOSEN_TOKENS.get(settings.loss)
         if name is None:
             return prepared
@@ -115,10 +129,21 @@ class PolicyRecipe(Recipe[Batch]):
     def loss(self, batch: Batch, outputs: ModelOutputs, settings: ResolvedRewards) -> LossOutput:
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs
-        old = _old_log_probs(batch, log_probs)
-        chosen = _chosen(batch, settings)
-        tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings, chosen)
-        tokens = tokens * _correction(batch, log_probs, old, settings)
+        old = _old_log_probs(batch, log_probs, settings)
+        correction = _correction(batch, log_probs, old, settings)
+        tokens = policy_loss(
+            log_probs,
+            old,
+            _advantages(batch),
+            mask,
+            settings,
+            chosen=_chosen(batch, settings),
+            correction=correction,
+        )
+        if settings.ratio_penalty:
+            tokens = tokens + settings.ratio_penalty * losses.squared_log_ratios(
+                log_probs, old, mask
+            )
         tokens = tokens + _loss_of_others(batch, log_probs, mask, settings)
         weights = token_weights(
             batch.loss_mask,
@@ -170,6 +195,16 @@ class PolicyRecipe(Recipe[Batch]):
         clipped = _clipped(batch, log_probs, old, mask, settings)
         if clipped is not None:
             metrics["clip_fraction"] = (clipped.sum(), mask.sum())
+        if settings.loss == "vespo":
+            weights = losses.gamma_weights(
+                log_probs,
+                old,
+                _advantages(batch),
+                mask,
+                **{name: getattr(settings, name) for name in _GAMMA},
+                correction=_correction(batch, log_probs, old, settings),
+            )
+            metrics["weight/mean"] = (weights.sum(), mask.sum())
         return metrics | shown_of_words(outputs, mask, batch.log_probs_reference)
 
 
@@ -179,26 +214,32 @@ def policy_loss(
     advantages: Tensor,
     mask: Tensor,
     settings: ResolvedRewards,
+    *,
+    correction: Tensor,
     chosen: Tensor | None = None,
 ) -> Tensor:
     """The loss of each token. (B, T) -> (B, T).
 
-    `chosen`: (B, T) bool, the mask of CHOSEN_TOKENS.
+    Args:
+        correction: (B, T), importance weights of tokens against the engine.
+        chosen: (B, T) bool, the mask of CHOSEN_TOKENS.
     """
     if settings.loss == "policy_gradient":
-        return losses.policy_gradient(log_probs, advantages, mask)
+        return correction * losses.policy_gradient(log_probs, advantages, mask)
     if settings.loss == "kl_cov":
         assert chosen is not None
-        return losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
+        return correction * losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
     if settings.loss not in _RATIO_LOSSES:
         raise ValueError(f"loss {settings.loss!r} cannot run")
     loss, names = _RATIO_LOSSES[settings.loss]
     options = {name: getattr(settings, name) for name in names}
+    if settings.loss == "vespo":  # it weighs whole texts, by all of their tokens' weights
+        return loss(log_probs, old, advantages, mask, **options, correction=correction)
     tokens = loss(log_probs, old, advantages, mask, **options)
     if settings.loss == "clip_cov":
         assert chosen is not None
         tokens = torch.where(chosen, tokens, 0.0)
-    return tokens
+    return correction * tokens
 
 
 def _loss_of_others(
@@ -221,7 +262,11 @@ def _chosen(batch: Batch, settings: ResolvedRewards) -> Tensor | None:
     return chosen.bool()
 
 
-def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
+def _old_log_probs(batch: Batch, log_probs: Tensor, settings: ResolvedRewards) -> Tensor:
+    if settings.old_policy == "engine":
+        if batch.log_probs_rollout is None:
+            raise ValueError("`old_policy: engine` needs the engine's log-probs of each token")
+        return batch.log_probs_rollout
     # With one optimizer step an update the policy is its own old self, up to the gradient.
     return log_probs.detach() if batch.log_probs_old is None else batch.log_probs_old
 
@@ -231,12 +276,10 @@ def _clipped(
 ) -> Tensor | None:
     """(B, T) bool: tokens without a gradient because they are clipped; None if the loss has
     none."""
-    is_clipped = _CLIP_TESTS.get(settings.loss)
-    if is_clipped is None:
+    if settings.loss not in _CLIP_TESTS:
         return None
-    options = {name: getattr(settings, name) for name in _CLIPS}
-    if settings.loss == "sequence_clipped":
-        options["reduce"] = settings.reduce
+    is_clipped, names = _CLIP_TESTS[settings.loss]
+    options = {name: getattr(settings, name) for name in names}
     return is_clipped(log_probs, old, _advantages(batch), mask, **options)
 
 

@@ -25,7 +25,7 @@ from coloop.data.arrays import Mask, Numbers, mask_of, numbers_of
 
 BY_ROW = (
     *("rows", "groups", "loss_masks", "taught", "counts", "of_others", "greedy_scores"),
-    *("log_probs_reference", "log_prob_differences", "values"),
+    *("log_probs_reference", "log_prob_differences", "values", "baseline_keys"),
 )
 """Fields of a `CreditBatch` with one entry per row, if given."""
 
@@ -54,6 +54,11 @@ class CreditBatch:
     """Lambdas of critics that have one of their own, for `returns_at`."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
+    baseline_keys: Sequence[Hashable] | None = None
+    """What each row's moving baseline belongs to: its dataset and role, or as `credit.group_by`
+    says. None: one baseline for all rows."""
+    baselines: Mapping[Hashable, float] = field(default_factory=dict)
+    """Moving baselines by edge and key: given those of earlier steps, found those after this."""
 
     # What an algorithm finds.
 

@@ -29,6 +29,10 @@ PREFERENCE_BASE: Final[dict[str, Any]] = _RECORDS["preference"]["base"]
 """What every preference algorithm of port `pairs` starts from."""
 FRAMEWORKS: Final[dict[str, str]] = _RECORDS["frameworks"]["names"]
 """By prefix, the name of a framework."""
+VERSIONS: Final[dict[str, str]] = {
+    name: versions["read"] for name, versions in _RECORDS["frameworks"]["versions"].items()
+}
+"""By prefix, the version of which the source was read; a commit where there is no release."""
 
 _RECIPES: Final[dict[Fields, RecipeName]] = {"rewards": "policy", "preference": "preference"}
 _BASES: Final[dict[Fields, dict[str, Any]]] = {
@@ -45,7 +49,15 @@ def _own_records() -> Iterator[AlgorithmRecord]:
             yield AlgorithmRecord(name=name, fields=fields, recipe=recipe, **record)
         for name, preset in frameworks[fields].items():
             framework, _, family = name.partition("-")
-            record = {"family": family, "preset": preset, **frameworks["exceptions"].get(name, {})}
+            changes = frameworks["changes"][fields].get(framework, {})
+            record = {
+                "family": family,
+                "preset": preset,
+                "version": VERSIONS[framework],
+                "changed": changes.get(name, changes.get("all", "")),
+                "since": frameworks["versions"][framework]["before"],
+                **frameworks["exceptions"].get(name, {}),
+            }
             yield AlgorithmRecord(
                 name=name, framework=framework, fields=fields, recipe=recipe, **record
             )
@@ -123,6 +135,20 @@ def texts_of(name: str) -> AlgorithmRecord:
     them, else its family's (`trl-grpo`: those of `grpo`)."""
     record = ALGORITHMS[name]
     return record if record.title or not record.family else ALGORITHMS[record.family]
+
+
+def help_of(name: str) -> str:
+    """What an algorithm does; of a framework's preset also whose defaults it has, of which version,
+    and what differs from the version read before."""
+    record, texts = ALGORITHMS[name], texts_of(name)
+    if record.framework is None:
+        return texts.help
+    parts = [f"With the defaults of {FRAMEWORKS[record.framework]} {record.version}."]
+    if record.changed:
+        parts.append(f"Since {record.since}: {record.changed}" if record.since else record.changed)
+    elif record.since:
+        parts.append(f"Unchanged since {record.since}.")
+    return " ".join([texts.help, *parts])
 
 
 def title_of(name: str) -> str:

@@ -373,7 +373,8 @@ class Learner(ScoresTexts):
                 temperature=train_batch.temperature_of(indices),
                 node=train_batch.role,
             )
-            if micro_batch.sequences.log_probs_old is None and outputs.log_probs is not None:
+            is_old = micro_batch.sequences.log_probs_old is None and not run.has_stepped
+            if is_old and outputs.log_probs is not None:
                 _measure_mismatch(
                     run.meter, train_batch.role, micro_batch.sequences, outputs.log_probs
                 )

@@ -15,6 +15,7 @@ import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 
 const COMBINE = ["credit", "combine"];
+const AS_ALGORITHM = "as_algorithm";
 
 interface TotalBarProps {
   payee: Payee;
@@ -87,7 +88,8 @@ function Combine({ node }: { node: string }) {
     [catalog, document, node],
   );
   if (field?.shape !== "choice") return null;
-  const value = readPath(document.nodes[node], COMBINE) ?? field.fallback;
+  const value = readPath(document.nodes[node], COMBINE) ?? field.fallback ?? AS_ALGORITHM;
+  const choices = [AS_ALGORITHM, ...field.choices.map((choice) => choice.label)];
   return (
     <div className="flex flex-col gap-1">
       <div className="flex items-center gap-2 text-sm">
@@ -98,14 +100,14 @@ function Combine({ node }: { node: string }) {
           label="Combine"
           value={String(value)}
           isDisabled={isReadonly}
-          options={field.choices.map((choice) => ({
-            value: choice.label,
-            label: formatName(choice.label).toLowerCase(),
+          options={choices.map((choice) => ({
+            value: choice,
+            label: formatName(choice).toLowerCase(),
           }))}
           onChange={(chosen) =>
             store.dispatch(
               setField,
-              { node, path: COMBINE, value: chosen === field.fallback ? undefined : chosen },
+              { node, path: COMBINE, value: chosen === AS_ALGORITHM ? undefined : chosen },
               { label: "Combine rewards" },
             )
           }

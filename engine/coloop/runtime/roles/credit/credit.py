@@ -3,8 +3,8 @@
     rows and scores ──> a batch for each algorithm ──> class weights ──> balance ──> items
 
 A row that was cut at its length limit counts in its group's baseline; its writer's
-`rollout.truncated` decides whether it is taught. State beyond a step: adaptive KL coefficients, and
-how often each class has come.
+`rollout.truncated` decides whether it is taught. State beyond a step: adaptive KL coefficients, how
+often each class has come, and moving baselines.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from coloop.data.arrays import Numbers, numbers_of
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
 from coloop.data.tables.table import Table
-from coloop.runtime.roles.credit.credit_batch import credit_batch_of
+from coloop.runtime.roles.credit.credit_batch import Baselines, credit_batch_of
 from coloop.runtime.roles.credit.credit_rows import credit_of, group_keys, own_rows, score_rows
 from coloop.runtime.roles.credit.teaching import LEFT_OUT
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
@@ -53,6 +53,8 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         self._kl: Mapping[int, KlController] = {}
         """By the index of the algorithm."""
         self._frequencies: Frequencies = {}
+        self._baselines: Mapping[int, Baselines] = {}
+        """By the index of the algorithm."""
 
     def run(self, call: Call) -> Outcome:
         """Credit the rows of a step; for a probe's rows, without a change of state."""
@@ -111,19 +113,27 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
     def _credit_batch(
         self, number: int, settings: ResolvedRewards, call: Call, own: CreditBatch
     ) -> CreditBatch:
-        """The batch of one algorithm. If its KL coefficient in the reward is adaptive, it is
-        updated by the measured KL."""
+        """The batch of one algorithm. Its moving baselines move on, and if its KL coefficient in
+        the reward is adaptive, it is updated by the measured KL."""
         kl = settings.kl
         if kl is None or kl.into != "reward" or kl.target is None:
-            return credit_batch_of(self._node, settings, call, own)
+            return self._moved(number, settings, call, own)
         controller = replace(self._kl.get(number) or KlController.of(kl))
         settings = controller.applied(settings)
-        batch = credit_batch_of(self._node, settings, call, own)
+        batch = self._moved(number, settings, call, own)
         coefficient = controller.coefficient
         if batch.kl is not None:
             controller.observe(batch.kl, kl, samples=len(batch))
         self._kl = {**self._kl, number: controller}
         return replace(batch, metrics={**batch.metrics, "kl/coefficient": coefficient})
+
+    def _moved(
+        self, number: int, settings: ResolvedRewards, call: Call, own: CreditBatch
+    ) -> CreditBatch:
+        batch = credit_batch_of(self._node, settings, call, own, self._baselines.get(number))
+        if settings.needs_baseline:
+            self._baselines = {**self._baselines, number: batch.baselines}
+        return batch
 
     def _by_class(
         self, batches: list[CreditBatch], section: ClassWeights | None
@@ -144,15 +154,20 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         return [_weighted(batch, weight_of) for batch in batches], shares
 
     def remember(self) -> Any:
-        return self._kl, self._frequencies
+        return self._kl, self._frequencies, self._baselines
 
     def recall(self, memory: Any) -> None:
-        self._kl, self._frequencies = memory
+        self._kl, self._frequencies, self._baselines = memory
 
     def state(self) -> dict[str, Any]:
         return {
             "kl": {str(number): controller.state() for number, controller in self._kl.items()},
             "frequencies": [[label, share] for label, share in self._frequencies.items()],
+            "baselines": [
+                [number, edge, list(key), value]
+                for number, baselines in self._baselines.items()
+                for (edge, key), value in baselines.items()
+            ],
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -160,6 +175,10 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
             int(number): KlController.from_state(values) for number, values in state["kl"].items()
         }
         self._frequencies = {float(label): float(share) for label, share in state["frequencies"]}
+        baselines: dict[int, dict[Any, float]] = {}
+        for number, edge, key, value in state.get("baselines", ()):
+            baselines.setdefault(int(number), {})[edge, tuple(key)] = float(value)
+        self._baselines = baselines
 
 
 def _class_of(row: Row, scorer: str) -> float | None:

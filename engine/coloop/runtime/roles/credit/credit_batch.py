@@ -30,12 +30,27 @@ from coloop.spec.base import as_tuple
 from coloop.spec.training import Credit
 
 PORT = "rewards"
+BASELINE_BY = ("source", "role")
+"""What rows of one moving baseline have in common, where `credit.group_by` does not say: RAE has a
+baseline for each environment and role."""
+
+Baselines = Mapping[Any, float]
+"""Moving baselines by edge and key, both in a tuple."""
 
 
 def credit_batch_of(
-    node: str, settings: ResolvedRewards, call: Call, own: CreditBatch
+    node: str,
+    settings: ResolvedRewards,
+    call: Call,
+    own: CreditBatch,
+    baselines: Baselines | None = None,
 ) -> CreditBatch:
-    """The batch of one algorithm of a node. `own`: the rows that the node generated."""
+    """The batch of one algorithm of a node.
+
+    Args:
+        own: the rows that the node generated.
+        baselines: moving baselines of earlier steps.
+    """
     context = call.context
     credit = credit_of(node, context)
     everyone, without_prompt = own, 0
@@ -69,6 +84,10 @@ def credit_batch_of(
     if settings.needs_greedy:
         fields["greedy_scores"] = [greedy[row.group] for row in rows.rows]
     group_of = group_keys(node, context, as_tuple(credit.group_by))
+    if settings.needs_baseline:
+        key_of = group_keys(node, context, as_tuple(credit.group_by) or BASELINE_BY)
+        fields["baseline_keys"] = [key_of(row) for row in rows.rows]
+        fields["baselines"] = baselines or {}
     rows = replace(
         rows,
         groups=[group_of(row) for row in rows.rows],

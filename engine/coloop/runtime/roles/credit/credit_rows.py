@@ -181,6 +181,9 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
             return lambda row: row.writer
         case "round":
             return lambda row: row.round
+        case "source":
+            nodes = context.spec.nodes
+            return _source_of([one for one, node in nodes.items() if node.kind == "dataset"])
     if name not in context.spec.nodes:
         return lambda row: row.columns.get(name)
     births = context.lineage.births_of(name)
@@ -196,6 +199,17 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
         return row_id
 
     return ancestor
+
+
+def _source_of(datasets: Sequence[str]) -> Callable[[Row], str]:
+    """The dataset whose columns a row has, several joined by `+`; rows of a buffer have no
+    ancestors any more, but keep the exact names of their columns."""
+
+    def source(row: Row) -> str:
+        nodes = {name.partition(".")[0] for name in row.scoped}
+        return "+".join(one for one in datasets if one in nodes)
+
+    return source
 
 
 def problem_of(row: Row) -> str:
