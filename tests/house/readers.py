@@ -94,6 +94,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "VerifierNode": ("runtime/roles", "spec/algorithm.py", "spec/groups.py"),
     "VerifierAlgorithms": ("spec/algorithm.py", "runtime/roles"),
     "Read": ("runtime/roles/verifiers", "data/prompting.py"),
+    "Criterion": ("data/prompting.py", "spec/answers.py"),
     # what is learned, and how
     **dict.fromkeys(("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("spec/nodes",)),
     "RewardsAlgorithm": ("algorithms/recipes",),
@@ -136,6 +137,15 @@ READERS: dict[str, tuple[str, ...]] = {
     "Rollout": (
         *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
         "workers/initial_weights.py",
+    ),
+    "JudgeRollout": (
+        *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
+        "workers/initial_weights.py",
+    ),
+    "Service": ("runtime/roles/rows/outside.py",),
+    "ChatService": (
+        *("runtime/roles/rows/outside.py", "data/services/chat.py", "spec/services.py"),
+        "runtime/roles/verifiers/chat_reward.py",
     ),
     "Turns": (
         "runtime/roles/generation/conversations.py",
@@ -197,6 +207,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "PythonSource": ("runtime/roles/rows/outside.py",),
     "ModelSource": ("runtime/roles/reward.py",),
     "RemoteSource": ("runtime/roles/rows/outside.py",),
+    "ChatSource": (
+        *("runtime/roles/rows/outside.py", "data/services/chat.py", "spec/services.py"),
+        "runtime/roles/verifiers/chat_reward.py",
+    ),
     "ScoreAs": ("data/rewards/user_code.py",),
 }
 """By section, the modules that a run goes through and that name its fields."""
@@ -213,6 +227,11 @@ ELSEWHERE = {
     ("PhaseGroup", "note"): "people",
     ("PhaseGroup", "name"): "people, and findings about it",
     ("Rollout", "expected_tokens"): "the estimate",
+    ("JudgeRollout", "expected_tokens"): "the estimate",
+    **{
+        ("JudgeRollout", name): "refused as a field of `Rollout`"
+        for name in ("gpu_memory_utilization", "tensor_parallel", "images")
+    },
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
     ("SearchNode", "and_return"): "the section: it has one value",
     ("CompletionsByRate", "by"): "the section: it has one value",

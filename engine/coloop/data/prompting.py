@@ -13,7 +13,7 @@ from jinja2 import meta
 
 from coloop.data.answers import number_in
 from coloop.data.patterns import Part, pattern
-from coloop.data.template import TemplateRow, check_texts, rendered, row_functions
+from coloop.data.template import TemplateRow, check_texts, rendered, row_functions, values_at
 from coloop.data.templates.environment import environment
 from coloop.data.templates.grammar import names_of
 from coloop.spec.reading import PromptTemplate, Read
@@ -74,6 +74,9 @@ class PromptProgram:
 #     verdict, number        of the whole; the last match counts
 #     step_verdicts          of each judged step; the last match for a step counts
 #     numbers                of each of several things that were judged together
+#     json                   the same in a JSON answer: a value, or a list with one of each thing
+#     rubric                 of each criterion, in one JSON answer
+#     ranking                the numbers of the things that were judged, the best first
 #
 # Steps and things are counted from 1 in texts, and from 0 here.
 
@@ -96,6 +99,8 @@ class ParsedVerdict:
     whole: float | None = None
     steps: Mapping[int, float] = field(default_factory=dict)
     things: Mapping[int, float] = field(default_factory=dict)
+    criteria: Mapping[str, float] = field(default_factory=dict)
+    """Scores of the criteria of a rubric; those that were not found are missing."""
 
     @property
     def is_read(self) -> bool:
@@ -117,25 +122,102 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     return Words(whole=whole[-1] if whole else None, steps=of_steps)
 
 
-def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
-    """The verdict in a text as numbers; `steps` as for `words_in`."""
+def numbers_in(
+    text: str, read: Read, steps: int | None = None, things: int | None = None
+) -> ParsedVerdict:
+    """The verdict in a text as numbers.
+
+    Args:
+        steps: as for `words_in`.
+        things: number of things judged together; None: one.
+    """
+    if things is not None and (read.ranking or read.json_path is not None):
+        listed = _ranked(text, read, things) if read.ranking else _listed(text, read, things)
+        return ParsedVerdict(things=listed)
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
-    if read.number is not None and whole is None:
+    rated = ParsedVerdict()
+    if read.rubric is not None and read.ask == "together":
+        rated = rubric_verdict(_criteria_in(text, read), read)
+        whole = rated.whole
+    elif read.json_path is not None:
+        found = values_at(text, read.json_path)
+        whole = _worth(found[-1], read) if found else None
+    elif read.number is not None and whole is None:
         matches = pattern(read.number).parts(text)
         numbers = [number_in(parts[0].text, read.scale) for parts in matches]
         whole = next((number for number in reversed(numbers) if number is not None), None)
     count = len(words.steps) if steps is None else steps
     share = 1.0 / max(count, 1) if read.step_scale == "per_step_count" else 1.0
     numbered = _numbered(text, read.numbers)
-    things = ((thing, number_in(part.text, read.scale)) for thing, part in numbered if thing >= 0)
+    places = ((thing, number_in(part.text, read.scale)) for thing, part in numbered if thing >= 0)
     return ParsedVerdict(
         whole=whole,
         steps={
             step: float(values[part.text]) * share for step, part in sorted(words.steps.items())
         },
-        things={thing: number for thing, number in things if number is not None},
+        things={thing: number for thing, number in places if number is not None},
+        criteria=rated.criteria,
     )
+
+
+def rubric_verdict(scores: Mapping[str, float], read: Read) -> ParsedVerdict:
+    """The verdict by the scores of a rubric's criteria: Σ wᵢ·sᵢ / Σ max(wᵢ, 0), as in Rubrics as
+    Rewards (arXiv:2507.17746, eq. 1) and, with negative weights, HealthBench (arXiv:2505.08775).
+    Without one of the scores there is no verdict."""
+    rubric = read.rubric or ()
+    if any(criterion.name not in scores for criterion in rubric):
+        return ParsedVerdict(criteria=dict(scores))
+    total = sum(criterion.weight * scores[criterion.name] for criterion in rubric)
+    best = sum(max(criterion.weight, 0.0) for criterion in rubric)
+    return ParsedVerdict(whole=total / best, criteria=dict(scores))
+
+
+def _criteria_in(text: str, read: Read) -> dict[str, float]:
+    """Scores of criteria in a JSON object with their names as keys; the last such object counts."""
+    answers = values_at(text, read.json_path or "")
+    answer = next((one for one in reversed(answers) if isinstance(one, dict)), {})
+    found = {one.name: _worth(answer.get(one.name), read) for one in read.rubric or ()}
+    return {name: score for name, score in found.items() if score is not None}
+
+
+def _listed(text: str, read: Read, things: int) -> dict[int, float]:
+    """Scores in a JSON list with one of each thing, or with objects that have it as `score`; empty
+    for a list of another length."""
+    values = values_at(text, read.json_path or "")
+    listed = next((one for one in reversed(values) if isinstance(one, list)), [])
+    if len(listed) != things:
+        return {}
+    scores = enumerate(
+        _worth(one.get("score") if isinstance(one, dict) else one, read) for one in listed
+    )
+    return {n: score for n, score in scores if score is not None}
+
+
+def _worth(value: Any, read: Read) -> float | None:
+    """The score that a JSON value stands for: a verdict word of `values`, or a number; None if it
+    is neither."""
+    word = str(value).lower() if isinstance(value, bool) else value
+    if isinstance(word, str) and word in (read.values or {}):
+        return float((read.values or {})[word])
+    if isinstance(value, bool | int | float):
+        return number_in(repr(float(value)), read.scale)
+    return number_in(value, read.scale) if isinstance(value, str) else None
+
+
+def _ranked(text: str, read: Read, things: int) -> dict[int, float]:
+    """Scores of ranked things, from 1 for the best to 0 for the last in equal steps; of a single
+    thing 1. Empty unless the ranking has each of them exactly once."""
+    if read.json_path is not None:
+        lists = [one for one in values_at(text, read.json_path) if isinstance(one, list)]
+        ranking = [str(one) for one in lists[-1]] if lists else []
+    else:
+        found = [] if read.verdict is None else pattern(read.verdict).parts(text)
+        ranking = re.findall(r"\d+", found[-1][0].text) if found else []
+    places = [int(one) - 1 for one in ranking if one.isdecimal() and len(one) <= MOST_DIGITS]
+    if sorted(places) != list(range(things)) or len(ranking) != things:
+        return {}
+    return {place: 1.0 - rank / max(things - 1, 1) for rank, place in enumerate(places)}
 
 
 def _of_labels(read: Read) -> str | None:

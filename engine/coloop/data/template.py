@@ -256,8 +256,7 @@ def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any
         case ParseTag():
             return list(in_tags(text, rule.tag))
         case ParseJson():
-            steps = [step for step in rule.json_path.split(".") if step]
-            return [part for value in json_values(text) if (part := _at(value, steps)) is not None]
+            return values_at(text, rule.json_path)
 
 
 def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
@@ -281,6 +280,12 @@ def json_values(text: str) -> Iterator[Any]:
             position = min(starts) + 1
             continue
         yield value
+
+
+def values_at(text: str, path: str) -> list[Any]:
+    """The values at a path of keys joined by dots, of every JSON value in a text that has one."""
+    steps = [step for step in path.split(".") if step]
+    return [part for value in json_values(text) if (part := _at(value, steps)) is not None]
 
 
 def _at(value: Any, steps: list[str]) -> Any:

@@ -22,6 +22,7 @@ from coloop.spec.algorithms.registry import title_of
 from coloop.spec.base import FrozenRecord
 from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import chat_service
 from coloop.spec.io import parse
 from coloop.spec.modes import ModeName, mode_of
 from coloop.spec.nodes import (
@@ -244,6 +245,8 @@ def _does(spec: LoopSpec, name: str) -> str:
             return f"Scores {_read_from(spec, name)} {_by_reward(node)}."
         case VerifierNode():
             how = "in words" if node.method == "generative" else f"by the method `{node.method}`"
+            if (chat := chat_service(node)) is not None:
+                how = f"by asking the chat model `{chat.model}` by URL"
             return f"Judges {_read_from(spec, name)} {how}."
         case TemplateNode():
             return f"Makes new rows of {_read_from(spec, name)}: texts with columns filled in."
@@ -296,6 +299,8 @@ def _by_reward(node: RewardNode) -> str:
             return "by a function in Python"
         case "remote":
             return "by calling a service"
+        case "chat":
+            return f"by asking the chat model `{getattr(source, 'model', '')}` by URL"
     return "by a model that gives each text a score"
 
 

@@ -12,7 +12,7 @@ from coloop.spec.algorithms.registry import RUNNABLE_ALGORITHMS, family_of
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Diagnostic, Fix, error
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import turns_of, weights_groups
+from coloop.spec.groups import chat_service, turns_of, weights_groups
 from coloop.spec.heads import head_of, heads_of_group, label_words
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import (
@@ -26,7 +26,8 @@ from coloop.spec.nodes import (
     model_of,
 )
 from coloop.spec.ports import PORTS, is_of_use
-from coloop.spec.reward import RUNNABLE_REWARD_SOURCES
+from coloop.spec.reading import Read
+from coloop.spec.reward import RUNNABLE_REWARD_SOURCES, ChatSource
 from coloop.spec.search import CompletionsByRate, RelativeProgress
 
 NOT_YET: Final = "not yet runnable: "
@@ -79,6 +80,8 @@ def check_parts(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield from _check_tool(spec, name, node)
         if isinstance(node, VerifierNode):
             yield from _check_verifier(spec, name, node)
+        if isinstance(node, RewardNode) and isinstance(node.source, ChatSource):
+            yield from _check_answers(name, node)
         if isinstance(node, SearchNode):
             lineage = lineage or compute_lineage(spec)[0]
             yield from _check_search(spec, name, node, lineage)
@@ -114,7 +117,7 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
         yield refusal("`rollout.images`", f"{at}.rollout.images")
     if getattr(model_of(node), "quantization", None) is not None:
         yield refusal("`model.quantization`", f"{at}.model.quantization")
-    reads_single_texts = isinstance(node, RewardNode) and kind not in ("python", "remote")
+    reads_single_texts = isinstance(node, RewardNode) and kind not in ("python", "remote", "chat")
     reads_single_texts |= isinstance(node, VerifierNode) and node.method != "generative"
     if reads_single_texts and getattr(node, "per", None) is not None:
         yield refusal(
@@ -167,11 +170,13 @@ def _check_judge(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diag
         what = f"`read.granularity: {read.granularity}` of a verifier that generates"
         hint = "set how it names its steps: `read.step_verdicts`"
         yield refusal(what, f"{at}.read.granularity", hint)
+    yield from _check_answers(name, node)
     if read.numbers is not None and node.per is None:
         hint = "gather the rows that are judged together: `join: {gather: ...}`, `per: row`"
         yield refusal("`read.numbers` without `per: row`", f"{at}.read.numbers", hint)
-    if node.per is not None and read.numbers is None:
-        hint = "set how its text names each row and its number: `read.numbers`"
+    is_listed = read.numbers is not None or read.json_path is not None or read.ranking
+    if node.per is not None and not is_listed:
+        hint = "set how its text names each row and its number: `read.numbers` or `read.json`"
         yield refusal("one verdict as the score of every gathered row", f"{at}.per", hint)
     if node.rollout is not None and edges(name, "labels"):
         yield refusal("the port `labels` of a verifier that generates", f"{at}.algorithm.labels")
@@ -181,6 +186,26 @@ def _check_judge(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diag
             what = "a reference of pairs that a verifier shares with another learner"
             hint = "give each its own reference: a judge reads pairs after its prompts"
             yield refusal(what, f"nodes.{edge.source.node}", hint)
+
+
+def _check_answers(name: str, node: VerifierNode | RewardNode) -> Iterator[Diagnostic]:
+    """Rubrics and rankings that a judge cannot be asked for, and by URL what needs its tokens."""
+    at, read, is_by_url = f"nodes.{name}.read", node.read or Read(), chat_service(node) is not None
+    if read.rubric is None and read.ask != "together":
+        yield refusal("`read.ask` without a rubric", f"{at}.ask", REMOVE, begins=UNUSED)
+    if read.rubric is not None and read.ask == "one_by_one" and not is_by_url:
+        what = f"`read.ask: one_by_one` of a judge with a model of the loop (node `{name}`)"
+        hint = "ask for all criteria `together`, or use a chat model (`rollout.engine: chat`)"
+        yield refusal(what, f"{at}.ask", hint)
+    if read.rubric is not None and node.per is not None:
+        what = f"`read.rubric` with `per: row` (node `{name}`)"
+        yield refusal(what, f"{at}.rubric", "remove `per` and `join`: each row is judged alone")
+    if read.ranking and node.per is None:
+        hint = "gather the rows that are ranked: `join: {gather: ...}`, `per: row`"
+        yield refusal("`read.ranking` without `per: row`", f"{at}.ranking", hint)
+    if is_by_url and read.score == "probability":
+        what = f"probabilities of labels, which a chat model by URL does not give (node `{name}`)"
+        yield refusal(what, f"{at}.score", "read its text instead (`score: text`)")
 
 
 def _check_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:

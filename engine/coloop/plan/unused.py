@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from coloop.plan.refusals import LATER, NOT_YET, REMOVE, TREES, UNUSED, refusal
 from coloop.spec.algorithm import LabelCrossEntropy, algorithm_paths
 from coloop.spec.algorithm_reads import Unread, unread_fields
+from coloop.spec.base import yaml_key
 from coloop.spec.diagnostics import Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Walk, compute_lineage
@@ -31,7 +32,7 @@ from coloop.spec.nodes import (
     ToolNode,
     VerifierNode,
 )
-from coloop.spec.reward import ModelSource
+from coloop.spec.reward import ChatSource, ModelSource
 
 
 class Unused(NamedTuple):
@@ -128,6 +129,9 @@ _HEADS: Final = frozenset({"activation", "labels"})
 _WORDS: Final = _STEPS | {"verdict", "step_verdicts", "on_no_match"}
 
 
+_ANSWERS: Final = frozenset({"number", "scale", "values", "json_path", "rubric", "ask", "ranking"})
+
+
 class Way(NamedTuple):
     """Which fields of `read` one way of judging uses."""
 
@@ -163,9 +167,10 @@ OF_WAYS: Final[Mapping[str, Way]] = {
     ),
     "writing": Way(
         "a judge whose text is parsed (`score: text`)",
-        _NUMBERS | _WORDS | {"number", "numbers", "scale", "values", "step_scale"},
+        _NUMBERS | _WORDS | _ANSWERS | {"numbers", "step_scale"},
         orders=True,
     ),
+    "chat": Way("a reward by a chat model", _NUMBERS | _ANSWERS | {"verdict", "on_no_match"}),
 }
 
 
@@ -232,7 +237,7 @@ def _is_not_default(section: Any, field: str) -> bool:
 
 def _way_of(node: RewardNode | VerifierNode) -> str:
     if isinstance(node, RewardNode):
-        return "reward"
+        return "chat" if isinstance(node.source, ChatSource) else "reward"
     if node.method != "generative":
         return node.method
     if node.rollout is None:
@@ -256,8 +261,9 @@ def _of_read(spec: LoopSpec, name: str, node: RewardNode | VerifierNode) -> Iter
             without = " without `comparisons` or `pairs`" if field == "order" and way.orders else ""
             if field == "values" and way.weighs:
                 without = " without `labels`"
-            what = f"`read.{field}`, which {way.who}{without} does not use (node `{name}`)"
-            yield _finding(f"nodes.{name}.read.{field}", what)
+            key = yaml_key(type(read), field)
+            what = f"`read.{key}`, which {way.who}{without} does not use (node `{name}`)"
+            yield _finding(f"nodes.{name}.read.{key}", what)
 
 
 def _of_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:

@@ -75,6 +75,7 @@ def build_session(
         hosts=weights,
         root=request.root,
         seed=spec.run.seed,
+        folder=folder,
     )
     moments = Moments(context, lineages, fields)
     roles = build_roles(context)

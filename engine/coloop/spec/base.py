@@ -341,7 +341,8 @@ class Section(BaseModel):
             else:
                 continue
             field = yaml_key(type(self), name)
-            raise problem(kind, f"{words} {_condition(wanted)}", field=field)
+            found = "" if holds else _found(self, wanted)
+            raise problem(kind, f"{words} {_condition(wanted)}{found}", field=field)
         return self
 
 
@@ -433,8 +434,19 @@ def _look_up(section: Any, path: str) -> Any:
 
 
 def _condition(wanted: Mapping[str, tuple[Any, ...]]) -> str:
-    parts = [f"`{path}: {' | '.join(map(str, values))}`" for path, values in wanted.items()]
+    parts = [f"`{path}: {' | '.join(map(_written, values))}`" for path, values in wanted.items()]
     return " and ".join(parts)
+
+
+def _found(section: Any, wanted: Mapping[str, tuple[Any, ...]]) -> str:
+    """The first value for which a condition does not hold, if it is set."""
+    found = {path: _look_up(section, path) for path in wanted}
+    path = next(path for path, value in found.items() if value not in wanted[path])
+    return "" if found[path] is None else f", and `{path}` is `{_written(found[path])}`"
+
+
+def _written(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def yaml_key(section: type[BaseModel], attribute: str) -> str:

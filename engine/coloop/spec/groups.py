@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
 from coloop.spec.model import SharedModel
-from coloop.spec.nodes import model_of
+from coloop.spec.nodes import BaseNode, model_of
 from coloop.spec.rollout import Rollout, Turns
+from coloop.spec.services import ChatService
 from coloop.spec.training import Training
 
 
@@ -137,6 +138,14 @@ def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:
 def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
     rollout: Rollout | None = getattr(spec.nodes[node], "rollout", None)
     return rollout
+
+
+def chat_service(node: BaseNode) -> ChatService | None:
+    """The chat model by URL that a judge or a reward asks; None: it asks none."""
+    source = getattr(node, "source", None)
+    if isinstance(source, ChatService):
+        return source
+    return getattr(getattr(node, "rollout", None), "chat", None)
 
 
 ANSWER_TOKENS = 256.0

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from coloop.spec.base import Number, Section, Text, either, rising_pairs, setting
+from pydantic import model_validator
+
+from coloop.spec.base import (
+    Flag,
+    Name,
+    Number,
+    Section,
+    Text,
+    either,
+    problem,
+    rising_pairs,
+    setting,
+)
 
 
 class Message(Section):
@@ -27,6 +39,17 @@ class PromptTemplate(Section):
     _has_one = either("text", "messages")
 
 
+class Criterion(Section):
+    """One criterion of a rubric."""
+
+    name: Name = setting()
+    """Its name, under which a JSON answer and the samples have its score."""
+    text: Text = setting(widget="text")
+    """What is judged, in words."""
+    weight: Number = setting(1.0)
+    """Its weight in the score; negative for a flaw."""
+
+
 class Read(Section):
     """How text or numbers become scores."""
 
@@ -44,8 +67,20 @@ class Read(Section):
     """Regular expression with one group: the score itself."""
     numbers: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with two groups: index and score (with `join: gather` and `per: row`)."""
+    json_path: Text | None = setting(None, alias="json", level="advanced")
+    """Keys joined by dots of a JSON answer, e.g. `score`: a number, a verdict word, or with
+    `per: row` a list of these. The last JSON value of the text counts."""
+    rubric: tuple[Criterion, ...] | None = setting(None)
+    """Criteria, each with a score of its own: the score of the row is their weighted sum, divided
+    by the sum of the positive weights. The template shows them as `criteria`, or one as
+    `criterion`."""
+    ask: Literal["together", "one_by_one"] = setting("together", level="advanced")
+    """Rubric: all criteria in one JSON answer, or a request for each."""
+    ranking: Flag = setting(False, level="advanced")
+    """With `per: row`: the answer lists the numbers of the rows, the best first. Their scores fall
+    from 1 to 0 in equal steps."""
     scale: tuple[Number, Number] | None = setting(None, level="advanced")
-    """The range of `number`, which is scaled to 0 to 1; null: unchanged."""
+    """The range of a number that is read, which is scaled to 0 to 1; null: unchanged."""
     values: dict[Text, Number] | None = setting(None)
     """Score of each verdict word."""
     range: tuple[Number, Number] | None = setting(None, level="advanced")
@@ -73,3 +108,13 @@ class Read(Section):
     """Activation applied to the head's output."""
 
     _bounds_rise = rising_pairs("scale", "range", "clamp")
+
+    @model_validator(mode="after")
+    def _has_a_rubric(self) -> Self:
+        names = [criterion.name for criterion in self.rubric or ()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise problem("bad_value", f"has two criteria named `{twice}`", field="rubric")
+        if self.rubric is not None and not any(one.weight > 0 for one in self.rubric):
+            raise problem("bad_value", "needs a criterion with a positive weight", field="rubric")
+        return self

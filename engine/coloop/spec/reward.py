@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from coloop.spec.base import (
-    Name,
     Number,
     PlainOr,
     Section,
@@ -17,6 +16,7 @@ from coloop.spec.base import (
     setting,
 )
 from coloop.spec.builtins import BuiltinSource
+from coloop.spec.services import ChatService, Service
 
 REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
     """A number for each completion, or None; every column of the rows is in `columns`."""
@@ -54,30 +54,33 @@ class ModelSource(Section):
     """A sequence classifier of this node."""
 
 
-class RemoteSource(Section):
+class RemoteSource(Service):
     """A service that scores over HTTP."""
 
     type: Literal["remote"]
     """A service that scores over HTTP."""
     url: Annotated[Text, Field(pattern=r"^https?://")] = setting()
     """Its address; it receives prompts, completions and columns, and returns a list of numbers."""
-    timeout_seconds: Number = setting(60.0, gt=0, le=3600, level="advanced", unit="seconds")
-    """Maximum time for one request."""
-    retries: Whole = setting(3, ge=0, le=100, level="advanced")
-    """How often a failed request is retried."""
-    concurrency: Whole = setting(8, ge=1, le=4096, level="advanced")
-    """Concurrent requests."""
     batch: Whole = setting(32, ge=1, le=4096, level="advanced", unit="rows")
     """Maximum rows per request."""
-    secret: Name | None = setting(None, level="advanced")
-    """Name of a secret that is sent as `Authorization`: `judge` is the variable COLOOP_SECRET_JUDGE
-    on the machine where the run starts."""
+
+
+class ChatSource(ChatService):
+    """A chat model by URL, asked once for each row by the node's `template`."""
+
+    type: Literal["chat"]
+    """A chat model by URL, asked once for each row."""
+    temperature: Number = setting(0.0, ge=0, le=10, hot=True, widget="slider", short="T {}")
+    """Randomness of its answers; 0 is greedy."""
+    max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True, short="{} tokens")
+    """Maximum tokens of an answer."""
 
 
 RewardSource = Annotated[
-    BuiltinSource | PythonSource | ModelSource | RemoteSource, Field(discriminator="type")
+    BuiltinSource | PythonSource | ModelSource | RemoteSource | ChatSource,
+    Field(discriminator="type"),
 ]
-RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
+RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote", "chat"})
 
 
 class ScoreAs(Section, title="score"):

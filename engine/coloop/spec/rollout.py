@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Final, Literal, get_args
 
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
+from coloop.spec.services import ChatService
 
 Engine = Literal["torch", "vllm", "remote"]
+"""Engines of models with a tokenizer here: their texts have tokens and log-probs."""
 RUNNABLE_ENGINES = frozenset(get_args(Engine))
+CHAT: Final = "chat"
+"""Engine of judges by URL: texts without tokens, from a model that nothing here loads."""
+WITH_TOKENS: Final = (None, *get_args(Engine))
+"""Values of `engine` with which a node has a model here."""
 OnSync = Literal["finish", "resume", "drop"]
+
+
+_TOKENS: Final[Mapping[str, tuple[Any, ...]]] = {"engine": WITH_TOKENS}
 
 
 class Turns(Section):
@@ -52,22 +62,22 @@ class Rollout(Section):
     """Sample from this many most likely tokens; null: all."""
     stop: OneOrMany[Text] = setting((), level="advanced")
     """Text that ends a completion; it is kept."""
-    greedy_extra: Flag = setting(False, level="advanced")
+    greedy_extra: Flag = setting(False, level="advanced", when=_TOKENS)
     """One extra greedy row per prompt (ReMax): scored, but never trained on or counted in a
     group."""
-    mask: tuple[Name, ...] = setting((), level="advanced")
+    mask: tuple[Name, ...] = setting((), level="advanced", when=_TOKENS)
     """Tags whose content is not trained on, in addition to tool results."""
-    truncated: Literal["learn", "mask"] = setting("learn", level="advanced", hot=True)
+    truncated: Literal["learn", "mask"] = setting("learn", level="advanced", hot=True, when=_TOKENS)
     """A row truncated by the limit: trained on like others, or only counted in its group's
     baseline."""
-    images: Flag = setting(False, level="advanced")
+    images: Flag = setting(False, level="advanced", when=_TOKENS)
     """Pass the column `images` to a vision model."""
-    turns: Turns | None = setting(None, level="advanced")
+    turns: Turns | None = setting(None, level="advanced", when=_TOKENS)
     """Tool calls; null: the defaults of its fields, if tools are connected."""
-    on_sync: OnSync = setting("finish", level="expert")
+    on_sync: OnSync = setting("finish", level="expert", when=_TOKENS)
     """What happens to unfinished rows when new weights arrive: finish them with the old weights,
     continue them with the new ones, or generate them again with the new ones."""
-    script: tuple[Text, ...] = setting((), level="expert", hidden=True)
+    script: tuple[Text, ...] = setting((), level="expert", hidden=True, when=_TOKENS)
     """Texts in place of sampled completions, where `$column` is a column of the prompt's row; the
     seed decides which one, or that the completion is sampled. Used by rehearsals."""
     pool: Name | None = setting(
@@ -78,12 +88,13 @@ class Rollout(Section):
         title="Pool of generation",
         section="placement",
         short="writes in {}",
+        when=_TOKENS,
     )
     """Pool of the generate stage; null: the node's pool."""
-    max_num_seqs: Whole | None = setting(None, ge=1, level="expert", solver=True)
+    max_num_seqs: Whole | None = setting(None, ge=1, level="expert", solver=True, when=_TOKENS)
     """Sequences that the engine generates at once; null: decided by the compiler."""
     gpu_memory_utilization: Number | None = setting(
-        None, gt=0, le=1, level="expert", section="placement", solver=True
+        None, gt=0, le=1, level="expert", section="placement", solver=True, when=_TOKENS
     )
     """Share of the GPU's memory that the engine may use; null: decided by the compiler."""
     tensor_parallel: Whole | None = setting(
@@ -93,6 +104,7 @@ class Rollout(Section):
         title="Tensor parallel, generation",
         section="placement",
         solver=True,
+        when=_TOKENS,
     )
     """GPUs that share one copy of the weights; null: decided by the compiler."""
     url: Text | None = setting(
@@ -103,3 +115,18 @@ class Rollout(Section):
     secret: Name | None = setting(None, level="advanced", when={"engine": ("remote",)})
     """Name of a secret that is sent to a remote engine as `Authorization`: `judge` is the variable
     COLOOP_SECRET_JUDGE on the machine where the run starts."""
+
+
+_CHAT: Final[Mapping[str, tuple[Any, ...]]] = {"engine": (CHAT,)}
+
+
+class JudgeRollout(Rollout):
+    """How a generative verifier generates its verdicts: with a model of the loop, or by URL."""
+
+    engine: Literal[Engine, "chat"] | None = setting(  # type: ignore[assignment]
+        None, short="{}"
+    )
+    """What generates the text; `chat`: a chat model by URL, without a model here. Null: vLLM on
+    GPUs where it is installed, else torch."""
+    chat: ChatService | None = setting(None, when=_CHAT, needed=_CHAT)
+    """The chat model that is asked."""

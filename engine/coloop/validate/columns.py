@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from coloop.errors import SpecProblem
 from coloop.spec.algorithm import BradleyTerry, algorithm_paths
+from coloop.spec.answers import asked_names
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean, error
 from coloop.spec.graph import Edge, reach
@@ -388,7 +389,9 @@ def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
     if not isinstance(node, VerifierNode | RewardNode):
         return tables
     is_reward = isinstance(node, RewardNode)
-    sides = frozenset({"completion", "prompt"} if is_reward else {"a", "b"})
+    asked = asked_names(node.read) if node.read is not None else frozenset()
+    sides = frozenset({"completion", "prompt"} if is_reward else {"a", "b"}) | asked
+    tables = [replace(table, extra=table.extra | asked) for table in tables]
     compared = tables if facts.is_connected(name, "comparisons") else []
     single = [] if compared else tables
     sided = [

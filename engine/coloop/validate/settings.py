@@ -10,12 +10,15 @@ from coloop.spec.algorithm import (
     algorithm_paths,
     resolve_rewards_algorithm,
 )
+from coloop.spec.answers import expects_json
 from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error
 from coloop.spec.model import SnapshotModel
-from coloop.spec.nodes import FilterNode, VerifierNode
+from coloop.spec.nodes import FilterNode, RewardNode, VerifierNode
 from coloop.spec.reading import Read
+from coloop.spec.reward import ChatSource
 from coloop.spec.training import Gather
 from coloop.validate.facts import Facts
+from coloop.validate.texts import names_in_text, texts_of
 
 
 def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
@@ -110,11 +113,13 @@ def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
 
 def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     """`read` of a generative verifier whose scores are used sets how its text becomes a number."""
-    for name, node in facts.of(VerifierNode):
-        if node.method != "generative":
-            continue
+    for name, node in facts.nodes.items():
         ports = [port for port in ("scores", "step_scores") if facts.is_used(name, port)]
-        problem = _unreadable(node) if ports else None
+        problem = None
+        if isinstance(node, VerifierNode) and node.method == "generative":
+            problem = _unreadable(node) if ports else None
+        elif isinstance(node, RewardNode) and isinstance(node.source, ChatSource):
+            problem = _unreadable_text(node.read or Read()) if ports else None
         if problem is not None:
             field, message, hint = problem
             yield error(
@@ -122,6 +127,24 @@ def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
                 f"nodes.{name}.{field}",
                 f"`{name}.{ports[0]}` is used, but {message}",
                 hint,
+            )
+
+
+def criteria_are_shown(facts: Facts) -> Iterator[Diagnostic]:
+    """The template of a judge with a rubric shows what it is asked about."""
+    for name, node in facts.nodes.items():
+        read = getattr(node, "read", None)
+        if not isinstance(node, VerifierNode | RewardNode) or read is None or read.rubric is None:
+            continue
+        wanted = "criteria" if read.ask == "together" else "criterion"
+        snippets = [one for one in texts_of(node) if one.field.startswith("template.")]
+        if snippets and not any(wanted in names_in_text(one.content).bare for one in snippets):
+            yield error(
+                "structure.unshown_criteria",
+                f"nodes.{name}.{snippets[-1].field}",
+                f"`{name}` has a rubric, but its template does not show `{wanted}`",
+                f"add `{{{{ {wanted} }}}}` to the template"
+                + (" and `{{ answer_format }}`" if read.ask == "together" else ""),
             )
 
 
@@ -136,13 +159,19 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
         )
     if by_label:
         return None
+    return _unreadable_text(read)
+
+
+def _unreadable_text(read: Read) -> tuple[str, str, str] | None:
     patterns = (read.verdict, read.step_verdicts, read.number, read.numbers)
-    if not any(patterns):
+    if not any(patterns) and not expects_json(read):
         return (
             "read",
             "`read` does not define the score of its text",
-            "set `read.verdict` with `values`, or `read.number`",
+            "set `read.verdict` with `values`, `read.number`, or `read.json` of a JSON answer",
         )
+    if read.ranking:
+        return None
     if read.values is None and (read.verdict or read.step_verdicts):
         return (
             "read.values",

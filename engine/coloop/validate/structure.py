@@ -9,6 +9,7 @@ from coloop.spec.base import as_tuple
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean, error, warning
 from coloop.spec.graph import Edge, PortRef, reach
+from coloop.spec.groups import chat_service
 from coloop.spec.levels import Level, Relation, ordered, relate
 from coloop.spec.lineage.walk import ALWAYS_CONCAT
 from coloop.spec.nodes import (
@@ -395,6 +396,8 @@ def _silent_verifier(
     facts: Facts, name: str, node: VerifierNode, port: str
 ) -> tuple[str | None, str | None]:
     if port in ("rollouts", "policy") and not facts.lineage.writes(name):
+        if chat_service(node) is not None:
+            return "a chat model by URL cannot be called by other nodes", "use its `rollouts`"
         how = "without `rollout` it" if node.method == "generative" else f"`{node.method}`"
         hint = "only `method: generative` with a `rollout` generates texts"
         return f"{how} generates nothing", hint

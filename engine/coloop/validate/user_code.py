@@ -23,6 +23,7 @@ from coloop.sandbox.foreseen import closed_calls
 from coloop.sandbox.inside.closed import INSTEAD, sentence
 from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error, warning
+from coloop.spec.groups import chat_service
 from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
     AllowedRemotes,
@@ -31,6 +32,7 @@ from coloop.spec.remotes import (
     secret_value,
     secret_variable,
 )
+from coloop.spec.services import Service
 from coloop.validate.facts import Facts
 from coloop.validate.texts import code_paths_of, codes_of
 
@@ -217,8 +219,10 @@ def services_are_allowed(facts: Facts) -> Iterator[Diagnostic]:
     allowed = AllowedRemotes.from_environment()
     for name, node in facts.nodes.items():
         source, rollout = getattr(node, "source", None), facts.rollout(name)
-        if getattr(source, "type", None) == "remote":
+        if isinstance(source, Service):
             yield from _checked(name, "source", source, allowed)
+        elif (chat := chat_service(node)) is not None:
+            yield from _checked(name, "rollout.chat", chat, allowed)
         if rollout is not None and rollout.engine == "remote" and rollout.url is not None:
             yield from _checked(name, "rollout", rollout, allowed)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from coloop.plan.settings.facts import adapted_widths
 from coloop.spec.adapters import standing_of, stays
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, error, warning
-from coloop.spec.groups import WeightsGroup, updates_by_member
+from coloop.spec.groups import WeightsGroup, chat_service, updates_by_member
 from coloop.spec.heads import scorers_of
 from coloop.spec.model import SharedModel
 from coloop.spec.nodes import RewardNode, VerifierNode
+from coloop.spec.rollout import CHAT
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts, a
 from coloop.validate.numerics import architecture
@@ -93,6 +94,8 @@ def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
             if isinstance(node, VerifierNode)
             else node.kind
         )
+        if isinstance(node, VerifierNode) and chat_service(node) is not None:
+            what, value = "rollout.engine", CHAT
         yield error(
             "learning.no_weights",
             f"nodes.{name}.{port}",

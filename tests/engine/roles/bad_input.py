@@ -45,6 +45,23 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
     "a remote reward that redirects": (
         "services/test_service.py::test_a_redirect_is_not_followed",
     ),
+    "a judge by URL that answers prose": (
+        "roles/test_chat_judges.py::test_prose_without_a_verdict_gets_on_no_match_and_is_counted",
+        "runs/test_judges_by_url.py::test_prose_instead_of_verdicts_is_an_alert",
+    ),
+    "a judge by URL that refuses": (
+        "roles/test_chat_judges.py::test_a_refusal_has_no_verdict_and_is_told",
+    ),
+    "a judge by URL whose answers are cut off": (
+        "roles/test_chat_judges.py::test_a_cut_answer_is_read_as_far_as_it_goes_and_counted",
+    ),
+    "a judge by URL that is slow": (
+        "services/test_chat.py::test_an_answer_that_is_too_slow_is_told",
+    ),
+    "a judge by URL that costs more than its limit": (
+        "services/test_chat.py::test_above_its_cost_limit_nothing_is_asked_any_more",
+        "runs/test_judges_by_url.py::test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on",
+    ),
     "a tool that hangs": (
         "tools/test_python.py::test_code_that_is_too_slow_loses_its_variables_and_is_told_so",
         "runs/test_tools.py::test_a_stop_is_obeyed_while_a_tool_works",

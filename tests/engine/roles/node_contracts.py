@@ -71,6 +71,10 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
         "rewards/test_remote.py::test_rows_go_in_batches_and_scores_come_in_their_order",
         "rewards/test_remote.py::test_what_is_no_score_is_told",
     ),
+    ("reward", "chat"): (
+        "roles/test_chat_judges.py::test_a_verdict_of_a_chat_model_is_a_reward",
+        "roles/test_chat_judges.py::test_a_failed_request_follows_the_nodes_policy",
+    ),
     ("verifier", "rule"): (
         "roles/test_verifiers.py::test_a_rule_grades_the_whole_completion",
         "roles/test_verifiers.py::test_a_rule_without_a_task_says_what_is_missing",
@@ -82,6 +86,12 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
     ("verifier", "generative"): (
         "roles/test_generative.py::test_a_verdict_is_a_child_of_what_it_judges",
         "roles/test_generative.py::test_a_text_in_which_nothing_is_found_has_no_score",
+    ),
+    ("verifier", "generative, by URL"): (
+        "roles/test_chat_judges.py::test_its_rollouts_are_texts_without_tokens",
+        "roles/test_chat_judges.py::test_a_rubric_in_one_answer_is_a_weighted_sum",
+        "roles/test_chat_judges.py::test_a_group_is_judged_in_one_request",
+        "roles/test_chat_judges.py::test_a_failed_request_follows_the_nodes_policy",
     ),
     ("verifier", "generative, label probabilities"): (
         "roles/test_generative.py::test_without_a_rollout_the_chance_of_the_first_label_scores_the_judged_rows",

@@ -47,6 +47,10 @@ def _method(name: str, also: Is = lambda node: True) -> Is:
     return lambda node: node.get("method") == name and also(node)
 
 
+def _chats(node: Drawn) -> bool:
+    return node.get("rollout.engine") == "chat"
+
+
 def _ruled(node: Drawn) -> bool:
     return bool(node.get("keep"))
 
@@ -82,11 +86,15 @@ FORMS: Final[Mapping[str, Mapping[str, Is]]] = {
         ),
         "model": _at("source.type", "model"),
         "remote": _at("source.type", "remote"),
+        "chat": _at("source.type", "chat"),
     },
     "verifier": {
         "rule": _method("rule", _at("read.granularity", None, "sequence")),
         "rule, by step": _method("rule", _at("read.granularity", "step")),
-        "generative": _method("generative", _has("rollout")),
+        "generative": _method(
+            "generative", lambda node: _has("rollout")(node) and not _chats(node)
+        ),
+        "generative, by URL": _method("generative", lambda node: _chats(node)),
         "generative, label probabilities": _method("generative", _at("rollout", None)),
         "implicit_prm": _method("implicit_prm"),
         "discriminative, outcome": _method(

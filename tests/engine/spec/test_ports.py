@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from ruamel.yaml import YAML
 
+from coloop.spec.base import Section
 from coloop.spec.io import load
 from coloop.spec.nodes import KINDS, NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS, PortType, accepts, is_of_use
@@ -93,7 +94,8 @@ def test_settings_of_a_condition_and_their_values_exist() -> None:
 def known_values(section: Any, path: list[str]) -> Iterator[Any]:
     """All that the last setting of a path can be, in whichever section of a union it stands."""
     if not path:
-        yield from get_args(section)
+        for value in get_args(section):
+            yield from get_args(value) or (value,)
         return
     for one in sections_in(section):
         found = one.model_fields.get(path[0])
@@ -102,7 +104,7 @@ def known_values(section: Any, path: list[str]) -> Iterator[Any]:
 
 
 def sections_in(found: Any) -> Iterator[Any]:
-    if isinstance(found, type):
+    if isinstance(found, type) and issubclass(found, Section):
         yield found
     for inner in get_args(found):
         yield from sections_in(inner)

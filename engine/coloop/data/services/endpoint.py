@@ -62,11 +62,13 @@ class Endpoint:
         query = f"?{quote(parts.query, safe=QUERY)}" if parts.query else ""
         return f"{parts.scheme}://{host}{port}{quote(parts.path, safe=PATH) or '/'}{query}"
 
-    def failure(self, what: str, hint: str) -> ServiceFailed:
-        return self._error(f"{self.shown} {what}; {hint}")
+    def failure(self, what: str, hint: str, field: str | None = None) -> ServiceFailed:
+        """An error about the service. `field`: another field of its section, instead of `url`."""
+        return self._error(f"{self.shown} {what}; {hint}", field)
 
-    def _error(self, told: str) -> ServiceFailed:
-        return ServiceFailed(f"{self.node}: {self.field}: {told}", self.node, self.field)
+    def _error(self, told: str, field: str | None = None) -> ServiceFailed:
+        at = self.field if field is None else f"{self.field.rpartition('.')[0]}.{field}"
+        return ServiceFailed(f"{self.node}: {at}: {told}", self.node, at)
 
     def check(self, allowed: AllowedRemotes) -> None:
         """Raise ServiceFailed if the service may not be called."""

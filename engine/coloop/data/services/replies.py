@@ -5,12 +5,17 @@ messages, because it may repeat what was sent, secrets included.
 """
 
 import json
+import re
+import time
 from collections.abc import AsyncIterable, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which a request is retried."""
+UNACCEPTED: Final = frozenset({400, 404, 422})
+PATH_HINT: Final = "check that the address is the full path that answers POST"
 LONGEST_SHOWN: Final = 120
 """Maximum characters of a reply in an error message."""
 DEEPEST: Final = 20
@@ -42,6 +47,19 @@ class Nonsense(Answered):
     def __init__(self, found: str, hint: str, said: str = "") -> None:
         super().__init__(found, said)
         self.hint = hint
+
+
+class Unaccepted(Nonsense):
+    """A reply that rejects the request itself: status 400, 404 or 422."""
+
+    def __init__(self, found: str, hint: str, body: bytes) -> None:
+        super().__init__(found, hint, shown(body))
+        self._body = body
+
+    def mentions(self, *names: str) -> bool:
+        """Whether the reply contains one of these names of fields."""
+        text = self._body.decode("utf-8", "replace")
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
 
 
 class Busy(Answered):
@@ -80,10 +98,14 @@ def check_status(status: int, headers: Headers, body: bytes) -> None:
     if status in RETRIED:
         raise Busy(answered, shown(body), _retry_after(headers))
     hint = "check the log of the service"
+    if status in UNACCEPTED:
+        if status == 404:
+            hint = PATH_HINT
+        raise Unaccepted(answered, hint, body)
     if status in (401, 403):
         hint = "name its key in `secret`, or check that the key is still valid"
-    elif status in (404, 405):
-        hint = "check that the address is the full path that answers POST"
+    elif status == 405:
+        hint = PATH_HINT
     raise Nonsense(answered, hint, shown(body))
 
 
@@ -154,5 +176,11 @@ def _host(headers: Headers) -> str:
 
 
 def _retry_after(headers: Headers) -> float:
+    """Seconds until the time that the service names, as a number or as a date; 0 without one."""
     text = _header(headers, b"retry-after")
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+    if text.isdecimal() and len(text) < 6:
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0

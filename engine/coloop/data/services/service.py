@@ -21,7 +21,7 @@ import httpcore2
 
 from coloop.data.seeds import derive_seed
 from coloop.data.services.endpoint import CheckedNetwork, Endpoint
-from coloop.data.services.replies import Busy, Nonsense, check_status, parse, read_body
+from coloop.data.services.replies import Busy, Nonsense, Unaccepted, check_status, parse, read_body
 from coloop.errors import ServiceFailed
 from coloop.spec.remotes import AllowedRemotes
 
@@ -30,18 +30,33 @@ Read = TypeVar("Read")
 TICK_SECONDS: Final = 0.2
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
+LONGEST_ASKED_SECONDS: Final = 120.0
+"""Longest pause that a service can ask for (`Retry-After`)."""
 CLOSING_SECONDS: Final = 1.0
 LARGEST_REPLY: Final = 8 * 2**20
 AGENT: Final = "coloop"
 
 
 class Service:
-    def __init__(self, endpoint: Endpoint, *, largest_reply: int = LARGEST_REPLY) -> None:
-        """Raises `ServiceFailed` if the service may not be called, or its secret is missing."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        largest_reply: int = LARGEST_REPLY,
+        gate: Callable[[], None] | None = None,
+        amend: Callable[[Any, Unaccepted], Any] | None = None,
+    ) -> None:
+        """Raises `ServiceFailed` if the service may not be called, or its secret is missing.
+
+        Args:
+            gate: called before each request is sent; raises `ServiceFailed` to prevent it.
+            amend: gives another body for one that the service did not accept, or None.
+        """
         self.endpoint = endpoint
         allowed = AllowedRemotes.from_environment()
         endpoint.check(allowed)
         self._largest = largest_reply
+        self._gate, self._amend = gate, amend
         self._headers = _headers(endpoint)
         self._circuit = Circuit()
         self._room = asyncio.Semaphore(endpoint.concurrency)
@@ -64,8 +79,7 @@ class Service:
         Args:
             read: converts the JSON of the reply; raises `Nonsense` if that is invalid.
         """
-        data = json.dumps(body, allow_nan=False).encode()
-        return asyncio.run_coroutine_threadsafe(self._ask(data, read), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._ask(body, read), self._loop)
 
     def close(self) -> None:
         if self._thread.is_alive():
@@ -76,21 +90,24 @@ class Service:
         if not self._thread.is_alive():
             self._loop.close()
 
-    async def _ask(self, data: bytes, read: Callable[[Any], Read]) -> Read:
+    async def _ask(self, body: Any, read: Callable[[Any], Read]) -> Read:
         async with self._room:
             if not self._circuit.admit(time.monotonic()):
                 raise self._rests()
             try:
-                return await self._tried(data, read)
+                return await self._tried(body, read)
             except BaseException:
                 self._circuit.left()
                 raise
 
-    async def _tried(self, data: bytes, read: Callable[[Any], Read]) -> Read:
+    async def _tried(self, body: Any, read: Callable[[Any], Read]) -> Read:
         attempts, attempt = 1 + self.endpoint.retries, 0
         while True:
             attempt += 1
+            data = json.dumps(body, allow_nan=False).encode()
             try:
+                if self._gate is not None:
+                    self._gate()
                 value = await self._attempt(data)
             except Busy as busy:
                 if attempt == attempts:
@@ -98,7 +115,12 @@ class Service:
                 await asyncio.sleep(self._pause(data, attempt, busy.seconds))
             except Nonsense as nonsense:
                 self._circuit.answered()
-                raise self.nonsense(nonsense) from None
+                amended = None
+                if self._amend is not None and isinstance(nonsense, Unaccepted):
+                    amended = self._amend(body, nonsense)
+                if amended is None:
+                    raise self.nonsense(nonsense) from None
+                body, attempt = amended, attempt - 1
             else:
                 self._circuit.answered()
                 return self._read(value, read)
@@ -158,12 +180,12 @@ class Service:
         return self.endpoint.secret is not None
 
     def _pause(self, data: bytes, attempt: int, asked: float) -> float:
-        """Seconds before the next attempt: exponential with jitter, and no less than the service
-        asked for; each at most LONGEST_PAUSE_SECONDS."""
+        """Seconds before the next attempt: exponential with jitter, at most LONGEST_PAUSE_SECONDS,
+        and no less than the service asked for, as far as that is at most LONGEST_ASKED_SECONDS."""
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, 16))
         name = hashlib.blake2b(data, digest_size=8).hexdigest()
         draw = random.Random(derive_seed(self.endpoint.seed, name, attempt)).random()
-        return max(min(asked, LONGEST_PAUSE_SECONDS), longest * (0.5 + 0.5 * draw))
+        return max(min(asked, LONGEST_ASKED_SECONDS), longest * (0.5 + 0.5 * draw))
 
     async def _end(self) -> None:
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

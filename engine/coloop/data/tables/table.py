@@ -27,6 +27,9 @@ class Table:
     """By row id: the row whose text the positions of a score refer to; None: the row itself."""
     reduce: str | None = None
     """How scores by position become one number for other rows; None: they cannot."""
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By name and row id, the numbers that a score was computed from, such as those of a rubric's
+    criteria; only shown."""
     log_probs: Mapping[str, Any] | None = None
     """By row id: an array over completion tokens, (L,), or for a pair a dict of arrays with the
     keys `chosen` and `rejected`; with the prefix `OTHER`, the sides of another pair, scored under

@@ -13,6 +13,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from coloop.sandbox.inside.parsing import parse_code
+from coloop.spec.answers import answer_schema, expects_json
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of
@@ -39,6 +40,8 @@ LONGEST_MARK = 4
 """Maximum letters of a marker such as `=` in environment code."""
 SPARE = 16
 """Tokens in addition to the longest line, for the end of text and column values."""
+GATHERED = range(1, 5)
+"""Numbers of rows that are gathered for a judge."""
 STEPS = "123"
 """Step numbers in verdicts."""
 HANDED_ON = frozenset({"filter", "buffer", "search", "pairs"})
@@ -71,7 +74,7 @@ def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
 def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
     """The completions that a node generates in turn."""
     node = spec.nodes[name]
-    lines = [*_verdicts(node.read)] if isinstance(node, VerifierNode) else []
+    lines = [*_of_judge(node)] if isinstance(node, VerifierNode) else []
     pieces = [piece for reader in _readers(spec, name) for piece in _of_reader(reader)]
     tools = list(_tools(spec, name))
     calls = "".join(call for tool in tools for call in _of_tool(tool))
@@ -203,20 +206,39 @@ def _parsed(code: str) -> Iterator[ast.AST]:
         return iter(())
 
 
-def _of_schema(shape: Mapping[str, Any]) -> Any:
+def _of_schema(shape: Mapping[str, Any], choice: int = 0) -> Any:
+    """A value that fits a schema. `choice`: which of the values, where several do."""
     if "enum" in shape:
-        return shape["enum"][0]
+        return shape["enum"][choice % len(shape["enum"])]
     match shape.get("type"):
         case "object":
             wanted = shape.get("properties", {})
-            return {key: _of_schema(wanted[key]) for key in shape.get("required", wanted)}
+            names = shape.get("required", wanted)
+            return {key: _of_schema(wanted[key], choice) for key in names}
         case "array":
-            return [_of_schema(shape.get("items", {}))] * max(1, shape.get("minItems", 1))
+            size = max(1, shape.get("minItems", 1))
+            return [_of_schema(shape.get("items", {}), choice + place) for place in range(size)]
         case "integer" | "number":
-            return shape.get("minimum", 1)
+            least = shape.get("minimum", 1)
+            return min(least + choice, shape.get("maximum", least + choice))
         case "boolean":
             return True
     return "text"
+
+
+def _of_judge(node: VerifierNode) -> Iterator[str]:
+    """Verdicts of a judge; with `per: row` for each number of rows that may be gathered."""
+    read = node.read.model_copy(update={"ask": "together"})
+    if node.per is None or not (expects_json(read) or read.ranking):
+        yield from _verdicts(read)
+        return
+    for things in GATHERED:
+        schema = answer_schema(read, things)
+        answer = None if schema is None else _of_schema(schema)
+        ranking = " ".join(map(str, range(things, 0, -1)))
+        text = text_for(read.verdict or "", {1: ranking}) if answer is None else json.dumps(answer)
+        if text:
+            yield _plain(text)
 
 
 def _verdicts(read: Read) -> Iterator[str]:
@@ -231,6 +253,8 @@ def _verdicts(read: Read) -> Iterator[str]:
             parts += [text_for(read.numbers, {1: step, 2: str(choice + 1)}) for step in STEPS]
         if read.number is not None:
             parts.append(text_for(read.number, {1: str(choice + 1)}) or text_for(read.number))
+        if (schema := answer_schema(read)) is not None:
+            parts.append(json.dumps(_of_schema(schema, choice)))
         if read.verdict is not None:
             parts.append(_verdict(read.verdict, choice, words, {}))
         text = "\n".join(part for part in parts if part)

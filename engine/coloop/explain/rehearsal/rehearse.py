@@ -15,6 +15,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
 from coloop.spec.model import Model, PretrainedModel, RunModel, ScratchModel
 from coloop.spec.nodes import DatasetNode, TemplateNode, model_of
+from coloop.spec.rollout import CHAT
 from coloop.validate.texts import names_in_function
 
 STEPS = 2
@@ -55,7 +56,7 @@ FREE_TRAINING = (
     *("zero_stage", "offload", "tensor_parallel", "expert_parallel", "reshard_after_forward"),
 )
 """Settings of `training` that depend on the hardware; they are removed."""
-FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url")
+FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url", "secret")
 KEPT_IN_RUN = ("seed", "best")
 """Fields of `run` that a rehearsal keeps."""
 
@@ -143,17 +144,33 @@ def reward(prompts, completions, **columns):
     return [float(len(completion) % 2) for completion in completions]
 """
 """Scores that differ between texts, so that groups have something to learn."""
+MADE_LISTS = """\
+def reward(prompts, completions, **columns):
+    return [[float(len(text) % 2) for text in texts] for texts in completions]
+"""
+"""The same for gathered rows, with a number for each."""
 
 
 def without_services(document: dict[str, Any]) -> list[str]:
-    """Replace remote services with local scores; returns notes."""
+    """Replace services with local scores, and chat models that judge with tiny models; returns
+    notes."""
     notes = []
     for name, node in document["nodes"].items():
-        source = node.get("source", {})
-        if node["kind"] == "reward" and source.get("type") == "remote":
-            node["source"] = {"type": "python", "code": MADE_NUMBERS}
+        source, rollout = node.get("source", {}), node.get("rollout", {})
+        if node["kind"] == "reward" and source.get("type") in ("remote", "chat"):
+            per_row = node.get("per") == "row"
+            node["source"] = {"type": "python", "code": MADE_LISTS if per_row else MADE_NUMBERS}
+            for field in ("template", "read"):
+                node.pop(field, None)
             host = urlsplit(source["url"]).hostname
             notes.append(f"`{name}`: made-up scores instead of the service at {host}")
+        if rollout.get("engine") == CHAT:
+            host = urlsplit(rollout.pop("chat")["url"]).hostname
+            node["model"] = {"type": "scratch", "architecture": ANY_TEXT}
+            node.pop("on_error", None)
+            if node.get("read", {}).get("ask") is not None:
+                node["read"]["ask"] = "together"
+            notes.append(f"`{name}`: a tiny model instead of the chat model at {host}")
     return notes
 
 

@@ -28,7 +28,10 @@ from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.groups import chat_service
 from coloop.spec.ports import PORTS
+from coloop.spec.reward import ChatSource
+from coloop.spec.services import ChatService
 from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
@@ -55,6 +58,8 @@ ROW_SECONDS = {
     "template": 3.0e-5,
     "other": 1.0e-5,
 }
+CHAT_TOKEN_SECONDS = 0.02
+"""Per token of an answer by a chat model elsewhere: 50 tokens a second."""
 STAGE_SECONDS = 1.0e-3
 """Minimum time of a stage, for calls and tables."""
 
@@ -84,7 +89,8 @@ class Clock:
         if verb == "generate" or (verb == "score" and self._survey.engine_of(node) is not None):
             return self._writing(node)
         if verb == "score":
-            return self._scoring(node)
+            service = chat_service(self._survey.spec.nodes[node])
+            return self._scoring(node) if service is None else self._asking(node, service)
         if verb == "learn":
             return self._learning(node, phase)
         if verb == "sync":
@@ -145,6 +151,21 @@ class Clock:
             crowding=max(pool.places / machine.processor.cores, 1.0),
             around=SLOWER_AROUND if machine.processor.product_share < 1 else 1.0,
         )
+
+    def _asking(self, node: str, service: ChatService) -> StageTime:
+        """Requests to a chat model by URL."""
+        section: Any = self._survey.spec.nodes[node]
+        if isinstance(service, ChatSource):
+            rows = self._survey.counts.worked_on(node).mean.rows
+            written = service.max_new_tokens / 2
+        else:
+            table = self._survey.counts.of(node, "rollouts").mean
+            rows, written = table.rows, table.written
+        if section.read.ask == "one_by_one":
+            rows *= len(section.read.rubric or ("",))
+        seconds = rows * (ROW_SECONDS["remote"] + written * CHAT_TOKEN_SECONDS)
+        at_once = max(min(service.concurrency, rows), 1.0)
+        return _timed(seconds / at_once, rows, rows * written, "service")
 
     # Passes over tokens
 

@@ -141,15 +141,23 @@ def _rows(written: _Written, tables: Sequence[Table], told: set[str]) -> list[di
 
 
 def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float]]:
-    """By row and scorer; if only descendants of the row were scored, their mean."""
+    """By row and scorer, or `scorer.part` for what a score was computed from; if only descendants
+    of the row were scored, their mean."""
     by_row: dict[str, dict[str, list[float]]] = {row_id: {} for row_id in ids}
-    for table in tables:
-        scorer, rows = table.scorer, {row.id: row for row in table.rows}
-        if scorer is None:
-            continue
+    named = [
+        (name, scores, table)
+        for table in tables
+        if table.scorer is not None
+        for name, scores in (
+            (table.scorer, table.scores or {}),
+            *((f"{table.scorer}.{part}", numbers) for part, numbers in table.parts.items()),
+        )
+    ]
+    for scorer, scores, table in named:
+        rows = {row.id: row for row in table.rows}
         own: dict[str, list[float]] = {}
         below: dict[str, list[float]] = {}
-        for row_id, score in (table.scores or {}).items():
+        for row_id, score in scores.items():
             if not isinstance(score, float | int):
                 continue
             if row_id in ids:
@@ -158,10 +166,10 @@ def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float
             for ancestor in above:
                 if ancestor in ids and ancestor != row_id:
                     below.setdefault(ancestor, []).append(float(score))
-        for row_id, scores in {**below, **own}.items():
-            by_row[row_id][scorer] = scores
+        for row_id, numbers in {**below, **own}.items():
+            by_row[row_id][scorer] = numbers
     return {
-        row_id: {scorer: sum(scores) / len(scores) for scorer, scores in by_scorer.items()}
+        row_id: {scorer: sum(numbers) / len(numbers) for scorer, numbers in by_scorer.items()}
         for row_id, by_scorer in by_row.items()
     }
 

@@ -43,6 +43,8 @@ class Context:
     root: Path
     """Base folder of relative paths in the spec."""
     seed: int
+    folder: Path | None = None
+    """Folder of the run; None: there is none, and nothing is kept between runs."""
 
 
 class Tick(Protocol):

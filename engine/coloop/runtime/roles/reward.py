@@ -17,18 +17,20 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score
 from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError, ServiceFailed, UserCodeError
+from coloop.runtime.roles.generation.asking import Asker
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import ROW_PORTS, scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import ask_code, sandbox_of, service_of
 from coloop.runtime.roles.rows.scored import StepScores, at_ends, listed, scored_outcome, step_ends
 from coloop.runtime.roles.rows.texts import FittingRole
+from coloop.runtime.roles.verifiers.chat_reward import chat_scores
 from coloop.runtime.roles.verifiers.discriminative import bounds_of, head_scores
 from coloop.runtime.roles.verifiers.judge import finished
 from coloop.sandbox.process import Scored
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.plugins import Builtin
-from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
+from coloop.spec.reward import ChatSource, ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.workers.messages import TooLong
 
 Source = PythonSource | RemoteSource
@@ -50,6 +52,7 @@ class RewardRole(FittingRole[RewardNode]):
         self._lock = threading.Lock()
         """For what is started once: another node may call this one while its own stage runs."""
         self._judge: Judge | None = None
+        self._asker = Asker(node, "source")
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call)
@@ -58,6 +61,8 @@ class RewardRole(FittingRole[RewardNode]):
         scores: list[Score] = []
         alerts: list[tuple[str, str]] = []
         failures: list[RowFailure] = []
+        if isinstance(section.source, ChatSource):
+            return self._by_chat(rows, incoming, call)
         if isinstance(section.source, ModelSource):
             said = head_scores(self._node, rows, incoming, call, section.read)
             alerts = self._fits.count(said, is_probe=call.is_probe)[1]
@@ -72,13 +77,32 @@ class RewardRole(FittingRole[RewardNode]):
                 scores = self._placed(rows, given, failures, call.context)
             else:
                 scored, scores = taken_apart(self._node, call, rows, given)
-        if failures:
-            first = min(failures, key=lambda failure: failure.row)
-            message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
-            alerts.append(("reward.rows_failed", message))
+        alerts += _told(failures, len(rows))
         bounds = bounds_of(section.read)
         outcome = scored_outcome(self._node, scored, scores, score_range=bounds, alerts=alerts)
         return replace(outcome, failures=failures, printed=self.take_printed())
+
+    def _by_chat(
+        self, rows: Sequence[Row], incoming: Sequence[Mapping[str, Score]], call: Call
+    ) -> Outcome:
+        if not rows:
+            return scored_outcome(self._node, (), ())
+        section = self._section(call.context)
+        said = chat_scores(self._node, section, self._asker, rows, incoming, call)
+        scored = list(rows)
+        scores: list[Score] = [one for one in said.scores if not isinstance(one, list)]
+        if section.per == "row":
+            scored, scores = taken_apart(self._node, call, rows, said.scores)
+        outcome = scored_outcome(
+            self._node,
+            scored,
+            scores,
+            score_range=said.score_range,
+            metrics=said.metrics,
+            alerts=[*said.alerts, *_told(said.failures, len(rows))],
+        )
+        table = replace(outcome.outputs["scores"], parts=said.parts)
+        return replace(outcome, outputs={"scores": table}, failures=said.failures)
 
     def _by_builtin(
         self, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
@@ -233,6 +257,16 @@ class RewardRole(FittingRole[RewardNode]):
             self._service = None
         if self._judge is not None:
             self._judge.close()
+        self._asker.close()
+
+
+def _told(failures: Sequence[RowFailure], rows: int) -> list[tuple[str, str]]:
+    """The alert about failed rows."""
+    if not failures:
+        return []
+    first = min(failures, key=lambda failure: failure.row)
+    message = f"{len(failures)} of {rows} rows failed; the first: {first.message}"
+    return [("reward.rows_failed", message)]
 
 
 def _scoring_row(row: Row, scores: dict[str, Score], seed: int) -> ScoringRow:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _MODEL_REWARD: When = {"source.type": ("model",)}
+_READS_TEXT: When = {"source.type": ("model", "chat")}
+_ASKS: When = {"source.type": ("chat",)}
 _NOT_BUILTIN: When = {"source.type": ("python", "model", "remote")}
 _READS_ROWS: When = {
     "source.name": (None, *(name for name in BUILTIN_NAMES if name not in SCORE_TO_SCORE))
@@ -50,10 +52,10 @@ class RewardNode(BaseNode):
     model: Model | None = setting(None, when=_MODEL_REWARD, needed=_MODEL_REWARD, section="model")
     """Where the weights of a model reward come from."""
     template: PromptTemplate | None = setting(
-        None, level="advanced", when=_MODEL_REWARD, section="reading"
+        None, when=_READS_TEXT, needed=_ASKS, section="reading"
     )
-    """What a model reward reads; null: prompt and completion."""
-    read: Read | None = setting(None, level="advanced", when=_MODEL_REWARD, section="reading")
+    """What a model or a chat model reads; null: prompt and completion."""
+    read: Read | None = setting(None, when=_READS_TEXT, needed=_ASKS, section="reading")
     """How its output becomes a score; null: unchanged."""
     algorithm: RewardAlgorithm | None = setting(None, when=_MODEL_REWARD, section="learning")
     """How a model reward learns; null: it is frozen."""
@@ -103,7 +105,7 @@ class RewardNode(BaseNode):
         },
         rows=("rollouts", "rows", "comparisons"),
         scores=("scores",),
-        metrics=("score/mean", "score/none"),
+        metrics=("score/mean", "score/none", "parse/none", "rubric/*", "service/*"),
         modes={
             "offline": InMode(ports=("pairs", "labels"), fields=("algorithm", "training")),
             "reward_modeling": InMode(
@@ -118,13 +120,13 @@ class RewardNode(BaseNode):
         title="Reward",
         group="scores",
         icon="star",
-        help="Numbers for rows: a built-in check, a Python function, a reward model, or a "
-        "service. Some built-ins turn scores into scores. The weight of a reward is set on "
-        "its edge into a learner's `rewards`.",
+        help="Numbers for rows: a built-in check, a Python function, a reward model, a chat model "
+        "by URL, or a service. Some built-ins turn scores into scores. The weight of a reward is "
+        "set on its edge into a learner's `rewards`.",
         template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
         synonyms="score, scorer, grader, checker, reward function, reward model, preference model, "
-        "judge, python, remote",
-        summary=("source.type", *MODEL_PATHS),
+        "judge, python, remote, chat, api, openai, url, rubric, llm as a judge",
+        summary=("source.type", "source.model", *MODEL_PATHS),
         shown={
             "check": ("source.name",),
             "source": ("source.file", "source.url", "source.code"),

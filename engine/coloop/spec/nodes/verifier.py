@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import model_validator
 
 from coloop.spec.algorithm import VerifierAlgorithm
-from coloop.spec.base import Name, OneOrMany, Text, setting
+from coloop.spec.base import Name, OneOrMany, Text, problem, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
 from coloop.spec.names import NamesByPort
@@ -22,7 +25,8 @@ from coloop.spec.nodes.kind import (
     When,
 )
 from coloop.spec.reading import PromptTemplate, Read
-from coloop.spec.rollout import Rollout
+from coloop.spec.reward import OnError
+from coloop.spec.rollout import CHAT, WITH_TOKENS, JudgeRollout
 from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
 
@@ -30,9 +34,13 @@ if TYPE_CHECKING:
     from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
-_JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
+_LOADED: When = {"rollout.engine": WITH_TOKENS}
+_JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative"), **_LOADED}
 _JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
+_JUDGE_TEXTS: When = {"method": ("generative", "implicit_prm", "discriminative")}
 _WRITES: When = {"method": ("generative",)}
+_WRITES_TOKENS: When = {**_WRITES, **_LOADED}
+_BY_URL: When = {"rollout.engine": (CHAT,)}
 
 
 class VerifierNode(BaseNode):
@@ -48,22 +56,25 @@ class VerifierNode(BaseNode):
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(None, when=_JUDGE_MODEL, needed=_JUDGE_MODEL, section="model")
     """Where its weights come from."""
-    rollout: Rollout | None = setting(None, when=_WRITES, section="generation")
+    rollout: JudgeRollout | None = setting(None, when=_WRITES, section="generation")
     """How a generative verifier generates; null: it generates nothing, and label probabilities are
     read."""
+    on_error: OnError = setting("stop", level="advanced", when=_BY_URL, section="generation")
+    """What a request that fails does to its verdict: `stop` the run, `skip_row` (there is none) or
+    `{score: x}` (an empty one)."""
     algorithm: VerifierAlgorithm | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(
         default_factory=Credit,
         level="advanced",
-        when=_WRITES,
+        when=_WRITES_TOKENS,
         section="learning",
     )
     """How scores of its verdicts become advantages."""
     training: Training | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How its weights are updated; null: the defaults, if it owns weights that are trained."""
     template: PromptTemplate | None = setting(
-        None, when=_JUDGE_MODEL, needed=_WRITES, section="reading"
+        None, when=_JUDGE_TEXTS, needed=_WRITES, section="reading"
     )
     """What it reads."""
     read: Read = setting(default_factory=Read, section="reading")
@@ -78,6 +89,27 @@ class VerifierNode(BaseNode):
     """What the voters have in common, as in `credit.group_by`; null: their prompt row."""
     answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
     """Regular expression with one group: what is counted; null: the whole completion."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_weights_by_url(cls, data: Any) -> Any:
+        rollout = data.get("rollout") if isinstance(data, Mapping) else None
+        if not isinstance(rollout, Mapping) or rollout.get("engine") != CHAT:
+            return data
+        for field in ("algorithm", "training"):
+            if data.get(field) is not None:
+                words = (
+                    "belongs to a judge with weights here: with `rollout.engine: chat` it asks a "
+                    "model elsewhere, which cannot learn; remove it, or use another engine"
+                )
+                raise problem("conflict", words, field=field)
+        if data.get("model") is not None:
+            words = (
+                "is not needed with `rollout.engine: chat`, whose model is `rollout.chat.model`; "
+                "remove it"
+            )
+            raise problem("conflict", words, field="model")
+        return data
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={
@@ -111,7 +143,10 @@ class VerifierNode(BaseNode):
                 when={"method": ("implicit_prm",)},
             ),
             "tools": InPort(
-                PortType.TOOL, "score", "Tools that it may call while it generates.", when=_WRITES
+                PortType.TOOL,
+                "score",
+                "Tools that it may call while it generates.",
+                when=_WRITES_TOKENS,
             ),
             "reference": InPort(
                 PortType.LOG_PROBS, "learn", "Log-probs of its reference.", max=1, when=_JUDGE_MODEL
@@ -125,7 +160,7 @@ class VerifierNode(BaseNode):
                 "Scores of the verdicts it generated.",
                 teaching=True,
                 of="own rollouts",
-                when=_WRITES,
+                when=_WRITES_TOKENS,
             ),
             "demonstrations": InPort(
                 PortType.ROWS,
@@ -156,12 +191,15 @@ class VerifierNode(BaseNode):
             "policy": OutPort(
                 PortType.POLICY,
                 "A handle for another node that calls it to generate.",
-                when=_WRITES,
+                when=_WRITES_TOKENS,
             ),
         },
         rows=("rollouts", "rows", "comparisons"),
         scores=("scores", "prior"),
-        metrics=("score/mean", "score/none", "parse/none", "swap/consistent"),
+        metrics=(
+            *("score/mean", "score/none", "parse/none", "swap/consistent"),
+            *("rubric/*", "service/*"),
+        ),
         modes={
             "offline": InMode(
                 ports=("labels", "rewards", "pairs", "prior", "reference", "tools"),
@@ -185,7 +223,7 @@ class VerifierNode(BaseNode):
         template={"kind": "verifier", "method": "rule"},
         synonyms="judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, "
         "majority, checker, proof",
-        summary=MODEL_PATHS,
+        summary=("rollout.chat.model", *MODEL_PATHS),
         shown={
             "method": ("method",),
             "template": ("template.text",),

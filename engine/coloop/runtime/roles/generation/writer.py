@@ -64,6 +64,9 @@ class Writer:
         self._node = node
         self.fits = prompts_of(node)
 
+    def close(self) -> None:
+        """End connections that the writer has opened."""
+
     def run(self, row_prompts: Sequence[RowPrompt], call: Call) -> Outcome:
         """The rollouts of these prompts, and their metrics. Completions of the first prompts that
         `begin` has generated are taken from the call."""
@@ -209,10 +212,8 @@ class Writer:
         self, row_prompt: RowPrompt, call: Call, count: int, rollout: Rollout
     ) -> PromptRequest:
         """A prompt with the seeds of its completions, and their scripts."""
-        seeds = row_prompt.seeds or tuple(
-            derive_seed(call.context.seed, self._node, call.salt, call.step, row_prompt.row.id, k)
-            for k in range(row_prompt.number * count, (row_prompt.number + 1) * count)
-        )
+        numbers = range(row_prompt.number * count, (row_prompt.number + 1) * count)
+        seeds = row_prompt.seeds or self._seeds(row_prompt, numbers, call)
         return PromptRequest(
             id=row_prompt.row.id,
             prompt=row_prompt.prompt,
@@ -220,6 +221,13 @@ class Writer:
             seeds=seeds,
             scripts=scripts_of(rollout.script, row_prompt.row, seeds),
             begun=row_prompt.begun,
+        )
+
+    def _seeds(self, row_prompt: RowPrompt, numbers: Iterable[int], call: Call) -> tuple[int, ...]:
+        """Seeds of the completions about a row with these numbers."""
+        return tuple(
+            derive_seed(call.context.seed, self._node, call.salt, call.step, row_prompt.row.id, k)
+            for k in numbers
         )
 
     def _on_sync(self, context: Context) -> OnSync:

@@ -7,6 +7,7 @@ from typing import Any
 from coloop.data.rewards.remote import RemoteReward
 from coloop.data.rewards.user_code import OnError, ScoredRows, reward_columns, score_rows
 from coloop.data.seeds import derive_seed
+from coloop.data.services.chat import Chat
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row
 from coloop.errors import DataError, UserCodeError
@@ -15,7 +16,10 @@ from coloop.sandbox.code_files import CodeFile, read_code
 from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.nodes import ToolNode
 from coloop.spec.reward import PythonSource, RemoteSource
+from coloop.spec.services import ChatService, Service
 
+ANSWERS = "answers"
+"""Folder in that of the run with the answers of chat models, a file for each node."""
 TOKEN_IDS = "completion_ids"
 """Parameter of a reward function for the token ids of each completion, as in TRL."""
 
@@ -60,17 +64,28 @@ def sandbox_of(node: str, source: PythonSource, context: Context) -> Sandbox:
 
 
 def service_of(node: str, source: RemoteSource, context: Context) -> RemoteReward:
-    endpoint = Endpoint(
+    endpoint = _endpoint(node, "source", source, source.url, context)
+    return RemoteReward(endpoint, batch=source.batch)
+
+
+def chat_of(node: str, section: str, service: ChatService, context: Context) -> Chat:
+    """The chat model by URL that a node asks. `section`: path of its settings in the node."""
+    url = f"{service.url.rstrip('/')}/chat/completions"
+    log = None if context.folder is None else context.folder / ANSWERS / f"{node}.jsonl"
+    return Chat(_endpoint(node, section, service, url, context), service, log)
+
+
+def _endpoint(node: str, section: str, service: Service, url: str, context: Context) -> Endpoint:
+    return Endpoint(
         node=node,
-        field="source.url",
-        url=source.url,
-        secret=source.secret,
-        timeout_seconds=source.timeout_seconds,
-        retries=source.retries,
-        concurrency=source.concurrency,
+        field=f"{section}.url",
+        url=url,
+        secret=service.secret,
+        timeout_seconds=service.timeout_seconds,
+        retries=service.retries,
+        concurrency=service.concurrency,
         seed=derive_seed(context.seed, node),
     )
-    return RemoteReward(endpoint, batch=source.batch)
 
 
 def code_of(node: str, section: PythonSource | ToolNode, field: str, context: Context) -> CodeFile:

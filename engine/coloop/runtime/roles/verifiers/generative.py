@@ -1,6 +1,7 @@
 """Judges in words: generates a verdict about each row, and parses numbers from it as `read` says.
 
     rows ── template ──> prompts ── writer ──> verdicts ── read ──> scores, step scores
+                            ├── with `engine: chat`: a chat model by URL
                             └── without `rollout`: probability that its first label comes next
 
 Scores belong to the verdicts, which are children of the judged rows. Without `rollout` nothing is
@@ -15,9 +16,11 @@ from typing import Any
 
 from coloop.data.metrics import Group, swap_consistency
 from coloop.data.prompting import ParsedVerdict
+from coloop.data.rewards.user_code import score_instead
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
+from coloop.runtime.roles.generation.asking import FAILED, ChatWriter
 from coloop.runtime.roles.generation.writer import RowPrompt, Writer
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import ROW_PORTS, scored_rows, single_rows
@@ -33,18 +36,23 @@ from coloop.runtime.roles.verifiers.judge import (
     score_range,
     wants_steps,
 )
-from coloop.runtime.roles.verifiers.taught import questions_about
+from coloop.runtime.roles.verifiers.taught import questions_about, things_of
 from coloop.runtime.roles.verifiers.verdicts import (
+    UNREAD,
+    criteria_apart,
     label_chances,
+    measured_parts,
+    parts_of,
     read_verdicts,
     score_of,
     weighs_labels,
 )
+from coloop.spec.answers import answer_schema
+from coloop.spec.groups import chat_service
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
-UNREAD = "parse/none"
-SOUGHT = ("verdict", "step_verdicts", "number", "numbers", "labels")
+SOUGHT = ("verdict", "step_verdicts", "number", "numbers", "labels", "json_path", "rubric")
 """Fields of `read` that look for something in a text."""
 CONSISTENT = "swap/consistent"
 
@@ -52,28 +60,50 @@ CONSISTENT = "swap/consistent"
 class GenerativeVerifier(FittingRole[VerifierNode]):
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
-        self._writer = Writer(node)
+        is_by_url = chat_service(context.spec.nodes[node]) is not None
+        self._writer = ChatWriter(node) if is_by_url else Writer(node)
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call)
-        compares = bool(call.inputs.get("comparisons"))
-        row_prompts = questions_about(self._node, rows, incoming, call, compares=compares)
-        if self._section(call.context).rollout is None:
+        section, compares = self._section(call.context), bool(call.inputs.get("comparisons"))
+        prompts = {
+            "" if criterion is None else criterion.name: questions_about(
+                self._node, rows, incoming, call, compares=compares, criterion=criterion
+            )
+            for criterion in criteria_apart(section.read)
+        }
+        if isinstance(self._writer, ChatWriter):
+            first = next(iter(prompts.values()))
+            schemas = [self._schema(own.row, section) for own in first]
+            written = self._writer.run_chat(prompts, schemas, section.on_error, call)
+            return self._by_words(rows, written, call)
+        row_prompts = prompts[""]
+        if section.rollout is None:
             return self._by_labels(rows, row_prompts, call)
-        return self._by_words(rows, row_prompts, call)
+        return self._by_words(rows, self._writer.run(row_prompts, call), call)
 
     # --- verdicts that are written
 
-    def _by_words(
-        self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
-    ) -> Outcome:
-        written, context = self._writer.run(row_prompts, call), call.context
+    def _schema(self, row: Row, section: VerifierNode) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answers of a chat model have; None: any text."""
+        service = chat_service(section)
+        if service is not None and service.answer_schema is not None:
+            return service.answer_schema
+        return answer_schema(section.read, things_of(row, section.per))
+
+    def _by_words(self, rows: Sequence[Row], written: Outcome, call: Call) -> Outcome:
+        context = call.context
         section = self._section(context)
         verdicts = written.outputs["rollouts"].rows
         judged = {row.id: row for row in rows}
         steps = {row.id: self._steps(row, context) for row in rows}
+        things = {row.id: things_of(row, section.per) for row in rows}
         said = read_verdicts(
-            self._node, verdicts, [steps[row.parents[0]] for row in verdicts], context
+            self._node,
+            verdicts,
+            [steps[row.parents[0]] for row in verdicts],
+            [things[row.parents[0]] for row in verdicts],
+            context,
         )
         scores = [score_of(row, one, section) for row, one in zip(verdicts, said, strict=True)]
         places = self._placed(verdicts, said, rows, context)
@@ -84,10 +114,15 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
             step_scores=places,
             score_range=score_range(section.read, by_label=weighs_labels(section)),
         )
-        unread = [row.id for row, one in zip(verdicts, said, strict=True) if not one.is_read]
+        unread = [
+            row.id
+            for row, one in zip(verdicts, said, strict=True)
+            if not one.is_read and FAILED not in row.columns
+        ]
         tables = dict(outcome.outputs)
         tables["rollouts"] = Table(rows=tables["scores"].rows)
-        tables["scores"] = replace(tables["scores"], unturned=frozenset(unread))
+        parts = parts_of([row.id for row in verdicts], said)
+        tables["scores"] = replace(tables["scores"], unturned=frozenset(unread), parts=parts)
         if places is not None:
             parents = {row.id: row.parents[0] for row in verdicts}
             tables["step_scores"] = replace(
@@ -100,7 +135,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         is_read = any(getattr(section.read, name) is not None for name in SOUGHT)
         found = {UNREAD: len(unread) / len(verdicts)} if verdicts and is_read else {}
         found |= _consistent(outcome.outputs["scores"])
-        metrics = {**written.metrics, **outcome.metrics, **found}
+        metrics = {**written.metrics, **outcome.metrics, **found, **measured_parts(parts)}
         return replace(written, outputs=tables, metrics=metrics)
 
     def _steps(self, row: Row, context: Context) -> int | None:
@@ -139,7 +174,8 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         call: Call,
     ) -> Table:
         """Scores of the single rows of gathered ones, from each verdict about them."""
-        read = self._section(call.context).read
+        section = self._section(call.context)
+        read, instead = section.read, score_instead(section.on_error)
         inputs = call.delivered(*ROW_PORTS)
         singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
         rows: list[Row] = []
@@ -149,7 +185,8 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
             for place, name in enumerate(gathered_members(judged[verdict.parents[0]])):
                 rows.append(child_row(self._node, singles[name], verdict.k, columns))
                 number = one.things.get(place)
-                scores.append(read.on_no_match if number is None else finished(number, read))
+                missing = instead if FAILED in verdict.columns else read.on_no_match
+                scores.append(missing if number is None else finished(number, read))
         return scored_outcome(self._node, rows, scores).outputs["scores"]
 
     # --- labels that are weighed
@@ -182,6 +219,10 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         if len({swapped for swapped, _ in said}) < len((False, True)):
             return row
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
+
+    def close(self) -> None:
+        super().close()
+        self._writer.close()
 
     def state(self) -> dict[str, Any]:
         return {"writer": self._writer.fits.state(), "rows": super().state()}

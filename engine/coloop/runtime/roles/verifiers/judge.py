@@ -12,7 +12,7 @@ from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.spec.nodes import VerifierNode
-from coloop.spec.reading import Read
+from coloop.spec.reading import Criterion, Read
 
 Incoming = dict[str, Score]
 """Incoming scores of a row, by scorer."""
@@ -125,11 +125,24 @@ def read_range(read: Read, *, by_label: bool) -> Range | None:
     `by_label`: the numbers are probabilities of labels."""
     if read.range is not None:
         return read.range
-    if by_label or (read.number is not None and read.scale is not None):
+    if read.ranking:
         return (0.0, 1.0)
-    if read.values and read.number is None:
-        return (min(read.values.values()), max(read.values.values()))
-    return None
+    bounds: Range | None = None
+    if by_label or (read.scale is not None and (read.number or read.json_path or read.rubric)):
+        bounds = (0.0, 1.0)
+    elif read.values and read.number is None:
+        bounds = (min(read.values.values()), max(read.values.values()))
+    return bounds if read.rubric is None else _rubric_range(read.rubric, bounds)
+
+
+def _rubric_range(rubric: Sequence[Criterion], bounds: Range | None) -> Range | None:
+    """Least and greatest score of a rubric, from those of each criterion."""
+    if bounds is None:
+        return None
+    low, high = bounds
+    ups = sum(max(one.weight, 0.0) for one in rubric)
+    downs = sum(min(one.weight, 0.0) for one in rubric)
+    return ((ups * low + downs * high) / ups, (ups * high + downs * low) / ups)
 
 
 def score_range(read: Read, *, by_label: bool) -> Range | None:

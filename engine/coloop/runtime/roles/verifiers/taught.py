@@ -8,6 +8,7 @@
 The judge's reference scores the same texts and uses these functions too.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Tokens
+from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Call, Context
@@ -28,9 +30,11 @@ from coloop.runtime.roles.verifiers.judge import (
     section_of,
     shown,
 )
+from coloop.spec.answers import answer_schema, criteria_text
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode
+from coloop.spec.reading import Criterion, Read
 
 SHOWN: Final = frozenset({"a", "b"})
 LABELS: Final = 2
@@ -111,10 +115,21 @@ def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
 
 
 def questions_about(
-    node: str, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
+    node: str,
+    rows: Sequence[Row],
+    incoming: Sequence[Incoming],
+    call: Call,
+    *,
+    compares: bool,
+    criterion: Criterion | None = None,
 ) -> list[RowPrompt]:
-    """A judge's prompts about these rows, in order. `incoming`: scores of each row, by scorer.
-    `compares`: rows with two sides are shown as pairs."""
+    """A judge's prompts about these rows, in order.
+
+    Args:
+        incoming: scores of each row, by scorer.
+        compares: rows with two sides are shown as pairs.
+        criterion: the only one that is asked about; None: all, or there are none.
+    """
     section = section_of(node, call.context)
     assert section.template is not None
     prompts = prompts_over(node, section.template, rows, incoming, call)
@@ -126,7 +141,8 @@ def questions_about(
             orders = orders_of(row, section.read, seed)
         for number, swapped in enumerate(orders):
             sides = {} if swapped is None else shown(row, is_swapped=swapped)
-            prompt = prompts(index, columns=sides)
+            asked = names_asked(section.read, things_of(row, section.per), criterion)
+            prompt = prompts(index, columns={**asked, **sides})
             columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
             row_prompts.append(
                 RowPrompt(
@@ -134,3 +150,20 @@ def questions_about(
                 )
             )
     return row_prompts
+
+
+def things_of(row: Row, per: str | None) -> int | None:
+    """How many things a judge judges together in a row: those that were gathered with `per: row`;
+    None: one."""
+    return len(gathered_members(row)) if per == "row" else None
+
+
+def names_asked(read: Read, things: int | None, criterion: Criterion | None) -> dict[str, str]:
+    """What a template can show of `read`: its criteria, and the JSON Schema of its answer."""
+    names: dict[str, str] = {}
+    if read.rubric is not None:
+        names["criteria"] = criteria_text(read)
+    if criterion is not None:
+        names["criterion"] = criterion.text
+    schema = answer_schema(read, things)
+    return names if schema is None else {**names, "answer_format": json.dumps(schema)}

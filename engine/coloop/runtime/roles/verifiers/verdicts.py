@@ -2,7 +2,8 @@
 its first label where a label was generated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from coloop.algorithms.batch import Choice, Prompt, Text
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.patterns import PatternTimeout
-from coloop.data.prompting import ParsedVerdict, Words, numbers_in, words_in
+from coloop.data.prompting import ParsedVerdict, Words, numbers_in, rubric_verdict, words_in
+from coloop.data.rewards.user_code import score_instead
 from coloop.data.tables import Row
 from coloop.errors import DataError
+from coloop.runtime.roles.generation.asking import ANSWERS, FAILED
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.roles.rows.texts import as_read
@@ -25,7 +28,11 @@ from coloop.runtime.roles.verifiers.judge import (
     section_of,
 )
 from coloop.spec.nodes import VerifierNode
+from coloop.spec.reading import Criterion, Read
 from coloop.workers.messages import TooLong
+
+UNREAD = "parse/none"
+"""Metric: the share of answers without a verdict."""
 
 
 def weighs_labels(section: VerifierNode) -> bool:
@@ -33,10 +40,24 @@ def weighs_labels(section: VerifierNode) -> bool:
     return section.rollout is None or section.read.score == "probability"
 
 
+def criteria_apart(read: Read) -> Sequence[Criterion | None]:
+    """The criteria that are asked about one by one; a single None if there are none."""
+    return read.rubric if read.rubric is not None and read.ask == "one_by_one" else (None,)
+
+
 def read_verdicts(
-    node: str, verdicts: Sequence[Row], steps: Sequence[int | None], context: Context
+    node: str,
+    verdicts: Sequence[Row],
+    steps: Sequence[int | None],
+    things: Sequence[int | None],
+    context: Context,
 ) -> list[ParsedVerdict]:
-    """The numbers in each verdict. `steps`: number of steps of each judged text; None: unknown."""
+    """The numbers in each verdict.
+
+    Args:
+        steps: number of steps of each judged text; None: unknown.
+        things: number of things that each verdict is about; None: one.
+    """
     section = section_of(node, context)
     texts = [
         (str(row.columns["completion"]), section.read, count)
@@ -45,15 +66,43 @@ def read_verdicts(
     try:
         if weighs_labels(section):
             return _weighed(node, verdicts, [words_in(*text) for text in texts], context)
-        return [numbers_in(*text) for text in texts]
+        return [
+            rubric_in(row.columns[ANSWERS], section.read)
+            if ANSWERS in row.columns
+            else numbers_in(*text, count)
+            for row, text, count in zip(verdicts, texts, things, strict=True)
+        ]
     except PatternTimeout as late:
         raise DataError(f"{node}: read: {late}", node, "read") from None
 
 
+def rubric_in(answers: Mapping[str, str], read: Read) -> ParsedVerdict:
+    """The verdict by answers about single criteria, by their names."""
+    found = {name: numbers_in(text, read).whole for name, text in answers.items()}
+    return rubric_verdict({name: s for name, s in found.items() if s is not None}, read)
+
+
+def parts_of(names: Sequence[str], said: Sequence[ParsedVerdict]) -> dict[str, dict[str, float]]:
+    """By criterion and row, the scores of a rubric. `names`: the row of each verdict."""
+    parts: dict[str, dict[str, float]] = {}
+    for row, one in zip(names, said, strict=True):
+        for name, score in one.criteria.items():
+            parts.setdefault(name, {})[row] = score
+    return parts
+
+
+def measured_parts(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Metrics: the mean score of each criterion."""
+    return {f"rubric/{name}": fmean(scores.values()) for name, scores in parts.items()}
+
+
 def score_of(row: Row, said: ParsedVerdict, section: VerifierNode) -> float | None:
     """The score of a verdict; for a swapped pair, mirrored to be about `chosen`."""
+    if FAILED in row.columns:
+        return score_instead(section.on_error)
     read, number = section.read, said.whole
-    if read.verdict is None and read.number is None and number is None:
+    is_by_steps = read.verdict is None and read.number is None and read.json_path is None
+    if is_by_steps and number is None:
         number = reduced(said.steps.values(), read)
     if number is None:
         return read.on_no_match
