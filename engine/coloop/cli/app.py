@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "Report what this machine supports and what is missing."),
     "serve": ("serving", "Start the composer: web page, API and run launcher."),
     "presets": ("begin", "Loops that ship with coloop."),
+    "models": ("models", "Models on this machine, and those that can be added."),
 }
 """By name, the module of this package with `NAME_command` (or `NAME_app`, a group of commands), and
 the line of help, which a function replaces by its docstring. A function returns the exit code, or
@@ -174,6 +175,7 @@ LIBRARIES: tuple[tuple[str, str | None], ...] = (
     ("vllm", "vllm"),
     ("deepspeed", "deepspeed"),
     ("peft", "lora"),
+    ("gguf", "real"),
 )
 """Module (its distribution has the same name) and the extra that installs it."""
 

@@ -33,7 +33,7 @@ from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 
-OPTIONAL = ("vllm", "deepspeed", "lora")
+OPTIONAL = ("vllm", "deepspeed", "lora", "real")
 """Extras without which coloop runs."""
 ENGINES: dict[Engine, str] = {"torch": "torch", "vllm": "vllm", "remote": "httpcore2"}
 """Rollout engines and the library that each needs."""

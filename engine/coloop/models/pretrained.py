@@ -25,6 +25,8 @@ from coloop.models.folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_adapter,
 from coloop.models.heads import SCORE
 from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, kind_of, without_bars
 from coloop.models.waiting import WeightsToCome, build_without_weights, load_score_heads
+from coloop.spec import presets
+from coloop.spec.model_folders import folder_of
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 
@@ -131,8 +133,7 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
 def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
     """The folder of a path, or the hub id; raises `ModelUnavailable`. `has_weights`: check that the
     folder has them."""
-    folder = Path(os.path.expanduser(path))
-    folder = folder if folder.is_absolute() else root / folder
+    folder = folder_of(path, root)
     if folder.is_dir():
         if has_weights:
             check_folder(folder)
@@ -140,6 +141,10 @@ def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | st
         return folder
     if folder.exists():
         raise ModelUnavailable(f"model.path {path!r} is a file; the folder around it is expected")
+    if path in {known.name for known in presets.packaged_models()}:
+        raise ModelUnavailable(
+            f"model.path {path!r}: there is no folder {folder}; `coloop models add {path}` makes it"
+        )
     if not _HUB_ID.match(path):
         raise ModelUnavailable(f"model.path {path!r}: there is no folder {folder}")
     if _is_offline():

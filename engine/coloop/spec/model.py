@@ -48,7 +48,7 @@ class PretrainedModel(Section):
     type: Literal["pretrained"]
     """Weights from a local folder or the Hugging Face Hub."""
     path: Text = setting(widget="path", short="{}")
-    """A folder in Hugging Face format, or a hub id."""
+    """A folder in Hugging Face format, the name of one that `coloop models` lists, or a hub id."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced", short="{}")

@@ -79,6 +79,14 @@ class HardwarePreset(DeviceFacts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPackage:
+    """A file of weights in a Python package."""
+
+    name: str  # of the distribution
+    file: str  # within its site-packages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPreset:
     """Architecture facts of a model, as its Hugging Face config has them."""
 
@@ -89,6 +97,8 @@ class ModelPreset:
     architecture: Mapping[str, Any]
     tokenizer: str
     """Tokens of a model made from scratch: `characters` or `bytes`."""
+    package: ModelPackage | None
+    """What `coloop models add` makes its folder of; None: it cannot."""
 
 
 def presets_root() -> Path:
@@ -278,6 +288,19 @@ def list_models() -> tuple[str, ...]:
     return tuple(sorted(_index("models")))
 
 
+def packaged_models() -> tuple[ModelPreset, ...]:
+    """Models of which `coloop models add` makes a folder."""
+    return tuple(known for known in map(model, list_models()) if known.package is not None)
+
+
+def packaged_model(name: str) -> ModelPreset:
+    """One of them; raises `PresetNotFound` with the nearest names."""
+    known = {preset.name: preset for preset in packaged_models()}
+    if (found := _lookup(known, name)) is None:
+        raise PresetNotFound(_unknown("model that can be added", name, known))
+    return known[found]
+
+
 @lru_cache(maxsize=1)
 def known_models() -> tuple[str, ...]:
     """Every name of a model: hub ids first, then the presets' own."""
@@ -312,6 +335,7 @@ def model(name: str) -> ModelPreset:
         aliases=tuple(aliases),
         architecture=raw["architecture"] | (aliases[chosen] if chosen else {}),
         tokenizer=raw.get("tokenizer", "characters"),
+        package=ModelPackage(**raw["package"]) if "package" in raw else None,
     )
 
 

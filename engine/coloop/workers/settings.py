@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from coloop.plan.types import WeightsPlan
+from coloop.spec import model_folders
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import DEFAULT_POOL
 
@@ -53,7 +54,7 @@ already are kept."""
 FORWARDED = (
     *("NCCL_", "TORCH_NCCL_", "GLOO_", "UCX_", "FI_", "PYTORCH_"),
     *("HF_", "TRANSFORMERS_", "TOKENIZERS_", "VLLM_"),
-    "COLOOP_LAUNCH",
+    *("COLOOP_LAUNCH", model_folders.SETTING),
 )
 """Prefixes of the environment variables that workers on other machines inherit: GPU communication,
 model folders, library settings, and the mark of the server that started the run."""

@@ -1,14 +1,14 @@
 """From a `model` section to its architecture.
 
-A name is looked up in this order: a local folder with a `config.json`, a hub id of a preset, a
-preset's name. A node whose weights come from another node has that node's architecture. If it is
-unknown here (a folder of another machine, an earlier run), there is no architecture and a note says
-why; nothing raises. Local folders are read only below a given `root`; without it no file is opened.
-For an earlier run that is not found here, a preset loop of its name gives the architecture.
+A name is looked up in this order: a local folder with a `config.json`, one in the folder of models
+(`coloop.spec.model_folders`), a hub id of a preset, a preset's name. A node whose weights come from
+another node has that node's architecture. If it is unknown here (a folder of another machine, an
+earlier run), there is no architecture and a note says why; nothing raises. Local folders are read
+only below a given `root`; without it no file is opened. For an earlier run that is not found here,
+a preset loop of its name gives the architecture.
 """
 
 import json
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from coloop.spec.model import (
     SharedModel,
     SnapshotModel,
 )
+from coloop.spec.model_folders import folder_of
 from coloop.spec.nodes import model_of
 
 CONFIG_LIMIT_BYTES = 2**20
@@ -200,7 +201,7 @@ def _read_config(name: str, root: Path | None) -> dict[str, Any] | None:
     if root is None:
         return None
     try:
-        file = root / os.path.expanduser(name) / "config.json"
+        file = folder_of(name, root) / "config.json"
         if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
             return None
         config = json.loads(file.read_text(encoding="utf-8"))
