@@ -99,6 +99,7 @@ READERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("spec/nodes",)),
     "RewardsAlgorithm": ("algorithms/recipes",),
     "PreferenceAlgorithm": ("algorithms/recipes",),
+    "DistillationAlgorithm": ("algorithms/recipes", "spec/algorithm.py", "runtime/roles"),
     "Sft": ("algorithms/recipes", "workers/trainer.py"),
     "ValueLoss": ("algorithms/recipes", "spec/algorithm.py"),
     "BradleyTerry": ("algorithms/recipes", "runtime/roles/credit/teaching.py"),

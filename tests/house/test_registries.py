@@ -14,6 +14,7 @@ from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.algorithms.registry import (
     ADVANTAGES,
     ALGORITHMS,
+    DISTILLATION_BASE,
     FRAMEWORKS,
     PREFERENCE_BASE,
     PRESETS,
@@ -48,7 +49,9 @@ def test_the_algorithms_of_the_language_are_those_that_have_a_record() -> None:
     assert set(ALGORITHMS) == NAMES
     assert {record.name for record in families()} == {family_of(name) for name in NAMES}
     for record in ALGORITHMS.values():
-        assert (record.framework in FRAMEWORKS) == bool(record.family), record.name
+        assert record.framework in (None, *FRAMEWORKS), record.name
+        assert record.family or record.framework is None, record.name
+        assert not record.family or ALGORITHMS[record.family].fields == record.fields, record.name
 
 
 def test_every_algorithm_has_words() -> None:
@@ -57,7 +60,11 @@ def test_every_algorithm_has_words() -> None:
 
 
 def test_presets_set_fields_that_there_are() -> None:
-    bases = {"rewards": REWARDS_BASE, "preference": PREFERENCE_BASE}
+    bases = {
+        "rewards": REWARDS_BASE,
+        "preference": PREFERENCE_BASE,
+        "distillation": DISTILLATION_BASE,
+    }
     for name, preset in PRESETS.items():
         assert preset.keys() <= bases[ALGORITHMS[name].fields].keys(), name
         assert preset.get("advantage", "none") in ADVANTAGES, name

@@ -8,7 +8,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from coloop.explain.formulas import pair_formulas, reward_formulas, supervised_formulas
+from coloop.explain.formulas import (
+    distillation_formulas,
+    pair_formulas,
+    reward_formulas,
+    supervised_formulas,
+)
 from coloop.explain.maths import Formula, MathElement, to_mathml, to_text
 from coloop.runtime.health.symptoms import SYMPTOMS
 from coloop.spec.algorithm import (
@@ -16,6 +21,7 @@ from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,
     ImplicitPrm,
+    ResolvedDistillation,
     RewardsAlgorithm,
     Sft,
     ValueLoss,
@@ -64,6 +70,8 @@ def _metrics(entry: Algorithm) -> Iterator[str]:
             yield from _of_rewards(full)
         case Preference() as full:
             yield from _of_pairs(full)
+        case ResolvedDistillation() as full:
+            yield from _of_distillation(full)
         case BradleyTerry():
             yield from ("loss/pairs", "accuracy", "margin", "score/chosen", "score/rejected")
         case Sft():
@@ -100,6 +108,18 @@ def _of_rewards(settings: Rewards) -> Iterator[str]:
     if settings.correction.method != "none" or settings.old_policy == "engine":
         yield "mismatch_kl"
     yield "loss/policy"
+
+
+def _of_distillation(settings: ResolvedDistillation) -> Iterator[str]:
+    if settings.support != "sampled":
+        yield "distillation/divergence"
+    yield "distillation/kl"
+    if settings.support == "top_k":
+        yield from ("distillation/mass", "distillation/own_mass")
+    yield from ("entropy", "rollout/length", "rollout/finished")
+    if settings.support == "sampled" and settings.correction.method != "none":
+        yield "mismatch_kl"
+    yield "loss/reference"
 
 
 def _of_pairs(settings: Preference) -> Iterator[str]:
@@ -177,6 +197,8 @@ def _formulas_of(entry: Algorithm, max_new_tokens: int | None) -> list[Formula]:
             return reward_formulas(full)
         case Preference() as full:
             return pair_formulas(full)
+        case ResolvedDistillation() as full:
+            return distillation_formulas(full)
     return supervised_formulas(entry)
 
 

@@ -1,7 +1,8 @@
 """The formulas of an algorithm, with its settings.
 
 Built from the resolved settings that the recipes use (`recipes.credit`, `recipes.policy`,
-`recipes.preference`): terms that are off are left out, and numbers are the actual ones.
+`recipes.preference`, `recipes.distillation`): terms that are off are left out, and numbers are the
+actual ones.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from coloop.explain.maths import (
 from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,
+    Correction,
     ImplicitPrm,
     LabelCrossEntropy,
     Outcome,
     Regression,
+    ResolvedDistillation,
     ResolvedKl,
     ResolvedPreference,
     ResolvedRewards,
@@ -304,11 +307,15 @@ def _clipped(settings: ResolvedRewards, ratio: str) -> tuple[str, str, tuple[str
 
 
 def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
-    method = settings.correction.method
+    trained = PI if settings.loss == "policy_gradient" else OLD
+    yield from _correction_of(settings.correction, trained)
+
+
+def _correction_of(correction: Correction, trained: str) -> Iterator[Formula]:
+    method = correction.method
     if method == "none":
         return
-    low, high = _bound(settings.correction.min, "0"), _bound(settings.correction.max, INFINITY)
-    trained = PI if settings.loss == "policy_gradient" else OLD
+    low, high = _bound(correction.min, "0"), _bound(correction.max, INFINITY)
     ratio = fraction(trained, r"\pi_t^{\text{engine}}")
     if method == "token_tis":
         latex = f"w_t = {call('clip', ratio, low, high)}"
@@ -532,6 +539,63 @@ def _mean_of_pairs(settings: ResolvedPreference) -> Formula:
         note = "With a share of imitation of the chosen side. Mean over pairs."
         fields = ("sft",)
     return _weighted(latex, settings.weight, note, fields)
+
+
+TEACHER = r"q_t"
+
+
+def distillation_formulas(settings: ResolvedDistillation) -> list[Formula]:
+    """Formulas of a distillation, from what a teacher says to an optimizer step."""
+    mean = call("mean", r"\ell_t")
+    note = "Mean over all trained tokens of the optimizer step. Of several teachers, "
+    note += "the losses are summed by their weights."
+    return [*_distilled(settings), _weighted(mean, settings.weight, note)]
+
+
+def _distilled(settings: ResolvedDistillation) -> Iterator[Formula]:
+    fields = ("support", "divergence", *(("clip",) if settings.clip is not None else ()))
+    if settings.support == "sampled":
+        away = rf"\log {fraction(TEACHER, PI)}"
+        if settings.clip is not None:
+            limit = number(settings.clip)
+            away = call("clip", away, f"-{limit}", limit)
+        note = "Of the sampled token: q is the teacher's probability."
+        yield Formula("Advantage", f"A_t = {away}", note, fields)
+        yield Formula("Ratio", rf"{RATIO} = {fraction(PI, OLD)}", "1 in the first optimizer step.")
+        yield from _correction_of(settings.correction, OLD)
+        weight = "" if settings.correction.method == "none" else "w_t "
+        latex = rf"\ell_t = -{weight}{RATIO} \operatorname{{sg}}(A_t)"
+        yield Formula("Loss of a token", latex, "Its gradient is that of the reverse KL.")
+        return
+    where = "w" if settings.support == "full" else rf"w \in \text{{top }} {settings.k}"
+    if settings.own_temperature is not None:
+        note = f"Both distributions are at the temperature {settings.own_temperature:g}."
+        yield Formula("Temperature", rf"T = {number(settings.own_temperature)}", note)
+    p, q, m = r"p_w", r"q_w", r"m_w"
+    if settings.divergence == "jsd":
+        beta, rest = number(settings.beta), number(1 - settings.beta)
+        latex = f"{m} = {beta} {q} + {rest} {p}"
+        yield Formula("Mixture", latex, "Between teacher q and policy p.", ("beta",))
+        latex = (
+            rf"{beta} \sum_{{{where}}} {q} \log {fraction(q, m)} + {rest} \sum_{{{where}}} {p} "
+            rf"\log {fraction(p, m)}"
+        )
+    else:
+        first, second = (p, q) if settings.divergence == "reverse" else (q, p)
+        latex = rf"\sum_{{{where}}} {first} \log {fraction(first, second)}"
+    note = "p is the policy's, q the teacher's probability of word w at this place."
+    if settings.support == "top_k":
+        fields, note = (*fields, "k", "tail"), f"{note} {_TAILS[settings.tail]}"
+    if settings.clip is not None:
+        latex = call("min", latex, number(settings.clip))
+    yield Formula("Loss of a token", rf"\ell_t = {latex}", note, fields)
+
+
+_TAILS = {
+    "bucket": "All words that are not among the teacher's likely ones count as one more word.",
+    "renormalize": "The probabilities of these words are scaled to a sum of 1.",
+    "drop": "What both give to other words is left out.",
+}
 
 
 def _weighted(latex: str, weight: float, note: str, fields: tuple[str, ...] = ()) -> Formula:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from coloop.spec.algorithm import off_policy_of
+from coloop.spec.algorithm import off_policy_of, reference_edges
 from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.nodes import NODE_CLASSES
@@ -46,7 +46,7 @@ CREDITED: Final = frozenset({"rewards"})
 """Teaching ports whose scores are turned into advantages by a credit stage."""
 
 SERVING: Final = frozenset({"reference", "values", "prior"})
-"""Ports of learners that teach nothing themselves and are used only if an algorithm needs them."""
+"""Ports of learners that are used where an algorithm of another port needs them."""
 
 USES_WEIGHTS: Final = frozenset({"generate", "score"})
 """Verbs that use a group's weights without changing them."""
@@ -163,6 +163,14 @@ class Closure:
     def live_edges(self, node: str, port: str) -> list[Edge]:
         return [edge for edge in self._edges(node, port) if not edge.rounds]
 
+    def serving_edges(self, node: str, port: str, serving: str) -> list[Edge]:
+        """Edges at a serving port that the algorithms of a teaching port read."""
+        edges = self.live_edges(node, serving)
+        if serving != "reference":
+            return edges
+        read = reference_edges(self.spec, node, port)
+        return [edge for edge in edges if edge in read]
+
     def is_concat(self, node: str, port: str) -> bool:
         section = self.spec.nodes[node]
         is_always = (section.kind, port) in CONCAT_PORTS
@@ -180,7 +188,7 @@ class Closure:
         if port in CREDITED:
             self._need((node, "credit"), None)
         else:
-            edges = self.live_edges(node, port)
+            edges = [e for e in self.live_edges(node, port) if self.spec.graph.teaches(e)]
             self._bring(learn, edges, lambda edge: None)
             levels = (self.lineage.edge_levels(edge) for edge in edges)
             self._serve(learn, node, port, frozenset().union(*levels))
@@ -207,7 +215,8 @@ class Closure:
         writers get no reference scores, but they need values."""
         for serving in sorted(self.serves(node, port) & SERVING):
             wanted = demand | others if serving == "values" else demand
-            self._bring(entry, self.live_edges(node, serving), lambda edge, of=wanted: of or None)  # type: ignore[misc]
+            edges = self.serving_edges(node, port, serving)
+            self._bring(entry, edges, lambda edge, of=wanted: of or None)  # type: ignore[misc]
 
     def _of_others(self, node: str) -> Levels:
         """Levels of rows that other nodes wrote and this node learns from."""

@@ -263,6 +263,11 @@ def _check_measured_ports(name: str, node: EvaluateNode) -> Iterator[Diagnostic]
             hint = "returns need texts that are generated and scored: set `instead_of` to "
             hint += "the dataset that the probe's rows replace"
             yield refusal(what, f"nodes.{name}.of", hint)
+        if taught == "reference" and node.instead_of is None:
+            what = f"`of: [{port}]` without `instead_of` (node `{name}`)"
+            hint = "a teacher reads texts that are generated: set `instead_of` to the dataset "
+            hint += "that the probe's rows replace"
+            yield refusal(what, f"nodes.{name}.of", hint)
 
 
 def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:

@@ -302,6 +302,9 @@ class Unrolling:
     def live_edges(self, node: str, port: str) -> list[Edge]:
         return self._closure().live_edges(node, port)
 
+    def serving_edges(self, node: str, port: str, serving: str) -> list[Edge]:
+        return self._closure().serving_edges(node, port, serving)
+
     def _closure(self, halt: str | None = None, below: frozenset[str] = frozenset()) -> Closure:
         return Closure(self.spec, self.lineage, self._givers, self.serves, self.groups, halt, below)
 

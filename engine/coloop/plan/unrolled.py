@@ -266,7 +266,7 @@ def _serving_stages(node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ..
     for name in node.of or ():
         learner, _, port = name.partition(".")
         for reading in unrolling.serves(learner, port):
-            serving += [_source(edge) for edge in unrolling.live_edges(learner, reading)]
+            serving += [_source(edge) for edge in unrolling.serving_edges(learner, port, reading)]
     if not serving:
         return ()
     return tuple(stage for stage in unrolling.sources_of(serving) if stage.verb == "score")

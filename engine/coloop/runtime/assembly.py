@@ -25,6 +25,7 @@ from coloop.runtime.reporting.readings import Readings, TriggerWatch
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.buffer import BufferRole
+from coloop.runtime.roles.credit.distilled import check_teachers
 from coloop.runtime.roles.dataset import DatasetRole
 from coloop.runtime.roles.evaluate import EvaluateRole
 from coloop.runtime.roles.protocol import Context, Role
@@ -143,6 +144,7 @@ def build_session(
     calls = Calls(edges, roles, group_roles, event_reporter.pace.delivered)
     session.scheduler = Scheduler(calls, lanes, session, _window(spec, plan, groups))
     weights.check_ways()
+    check_teachers(context)
     weights.check_folder((folder / CHECKPOINTS).resolve())
     weights.narrow_again()
     if request.resume is not None:

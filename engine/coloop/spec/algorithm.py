@@ -21,6 +21,7 @@ from coloop.spec.algorithms.registry import (
     ADVANTAGES,
     AFTER_BASELINE,
     ALGORITHMS,
+    DISTILLATION_BASE,
     PREFERENCE_BASE,
     PRESETS,
     REWARDS_BASE,
@@ -31,6 +32,7 @@ from coloop.spec.algorithms.registry import (
 from coloop.spec.base import (
     Flag,
     Name,
+    NodeId,
     Number,
     OneOrMany,
     Section,
@@ -42,7 +44,7 @@ from coloop.spec.base import (
 )
 
 if TYPE_CHECKING:
-    from coloop.spec.graph import LoopSpec
+    from coloop.spec.graph import Edge, LoopSpec
 
 PolicyLoss = Literal[
     "clipped",
@@ -62,17 +64,25 @@ PreferenceLoss = Literal[
     "sigmoid", "hinge", "ipo", "robust", "exo", "nca", "bco", "sppo", "aot", "apo", "discopop"
 ]
 
+Support = Literal["sampled", "top_k", "full"]
+Divergence = Literal["reverse", "forward", "jsd"]
+Tail = Literal["bucket", "renormalize", "drop"]
+WordsDtype = Literal["float32", "float16"]
+
 REWARDS_NAMES: tuple[str, ...] = names_with("rewards")
 PREFERENCE_NAMES: tuple[str, ...] = names_with("preference")
+DISTILLATION_NAMES: tuple[str, ...] = names_with("distillation")
 
 if TYPE_CHECKING:
     Advantage = str
     RewardsName = str
     PreferenceName = str
+    DistillationName = str
 else:
     Advantage = Literal[tuple(ADVANTAGES)]
     RewardsName = Literal[REWARDS_NAMES]
     PreferenceName = Literal[PREFERENCE_NAMES]
+    DistillationName = Literal[DISTILLATION_NAMES]
 
 
 Weight = Annotated[
@@ -106,6 +116,9 @@ class Kl(Section, title="KL"):
     """Target KL to which the coefficient is adapted; null: constant coefficient."""
     horizon: Whole = setting(10_000, ge=1, level="expert", unit="rows")
     """How slowly the coefficient adapts."""
+    reference: NodeId | None = setting(None, level="advanced", widget="node")
+    """The node at port `reference` to which the KL is measured; needed where several are connected.
+    The others are teachers."""
 
 
 class Correction(Section):
@@ -298,6 +311,54 @@ class PreferenceAlgorithm(Section):
     weight: Weight = 1.0
 
 
+class DistillationAlgorithm(Section, title="Distillation"):
+    """Learn from what teachers say of the tokens of texts, at port `reference`."""
+
+    unset_is_preset: ClassVar[bool] = True
+
+    name: DistillationName = _algorithm_name()
+    """A preset of support, divergence and their settings; each can be set separately."""
+    support: Support | None = setting(None)
+    """Where policy p and teacher q are compared: at the token that was sampled, at the teacher's k
+    most likely tokens, or over the whole vocabulary."""
+    divergence: Divergence | None = setting(None)
+    """Reverse: KL(p, q), forward: KL(q, p), jsd: between them by `beta`. At sampled tokens only
+    `reverse` can be measured."""
+    beta: Number | None = setting(None, gt=0, lt=1, level="advanced", hot=True)
+    """jsd: beta KL(q, m) + (1 - beta) KL(p, m), where m = beta q + (1 - beta) p."""
+    k: Whole | None = setting(None, ge=1, le=65_536, unit="tokens")
+    """`top_k`: how many tokens a teacher reports at each position."""
+    tail: Tail | None = setting(None, level="advanced")
+    """`top_k`: the probability of all other tokens counts as that of one more token, or those of
+    the k tokens are scaled to a sum of 1, or it is dropped."""
+    temperature: Number | None = setting(None, gt=0, le=100, level="advanced")
+    """`top_k` and `full`: temperature of both distributions; null: that of sampling."""
+    clip: Number | None = setting(None, gt=0, level="advanced", hot=True)
+    """The divergence of a token counts at most this much; null: no bound."""
+    correction: Correction | None = setting(None, level="advanced")
+    """`sampled`: importance weights for a mismatch between engine and trainer; if omitted: token
+    TIS with a cap of 2."""
+    dtype: WordsDtype | None = setting(None, level="expert")
+    """`full`: type in which a teacher's log-probs are sent."""
+    weight: Weight = 1.0
+
+    @model_validator(mode="after")
+    def _settings_fit_together(self) -> Self:
+        preset = {**DISTILLATION_BASE, **PRESETS[self.name]}
+        support = self.support or preset["support"]
+        divergence = self.divergence or preset["divergence"]
+        if support == "sampled" and divergence != "reverse":
+            raise problem(
+                "conflict",
+                f"`divergence: {divergence}` needs more of a teacher than log-probs of the sampled "
+                "tokens: set `support` to `top_k` or `full`",
+                field="divergence" if self.divergence else "support",
+            )
+        if self.correction is not None and self.correction.is_empty_band:
+            raise problem("bad_value", "`max` must be greater than `min`", field="correction")
+        return self
+
+
 class BradleyTerry(Section):
     """Trains a scorer to score the chosen side higher than the rejected one."""
 
@@ -385,7 +446,7 @@ _Labels = Regression | Outcome | ImplicitPrm | LabelCrossEntropy
 PairsAlgorithm = Annotated[_Pairs, Field(discriminator="name")]
 ScorerPairs = Annotated[BradleyTerry | LabelCrossEntropy, Field(discriminator="name")]
 LabelsAlgorithm = Annotated[_Labels, Field(discriminator="name")]
-Algorithm = RewardsAlgorithm | _Pairs | _Labels | Sft | ValueLoss
+Algorithm = RewardsAlgorithm | DistillationAlgorithm | _Pairs | _Labels | Sft | ValueLoss
 
 
 class ActorAlgorithms(Section, title="one for each port"):
@@ -397,6 +458,8 @@ class ActorAlgorithms(Section, title="one for each port"):
     """Learn from examples."""
     pairs: OneOrMany[PreferenceAlgorithm] | None = setting(None)
     """Learn from preferences."""
+    reference: OneOrMany[DistillationAlgorithm] | None = setting(None)
+    """Learn from teachers; without it, the port serves KL and preference losses."""
 
 
 class CriticAlgorithms(Section, title="one for each port"):
@@ -444,7 +507,9 @@ _ShortOrByPort = Annotated[
     Discriminator(_short_or_by_port),
 ]
 
-ActorAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | PreferenceAlgorithm, ActorAlgorithms]
+ActorAlgorithm = _ShortOrByPort[
+    RewardsAlgorithm | Sft | PreferenceAlgorithm | DistillationAlgorithm, ActorAlgorithms
+]
 CriticAlgorithm = _ShortOrByPort[ValueLoss | _Labels, CriticAlgorithms]
 RewardAlgorithm = _ShortOrByPort[BradleyTerry | LabelCrossEntropy | _Labels, RewardAlgorithms]
 VerifierAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | _Pairs | _Labels, VerifierAlgorithms]
@@ -452,6 +517,7 @@ VerifierAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | _Pairs | _Labels, Ve
 PORTS_OF: dict[type[Section], tuple[str, ...]] = {
     RewardsAlgorithm: ("rewards",),
     PreferenceAlgorithm: ("pairs",),
+    DistillationAlgorithm: ("reference",),
     BradleyTerry: ("pairs",),
     LabelCrossEntropy: ("pairs", "labels"),
     Regression: ("labels",),
@@ -466,7 +532,7 @@ NEEDS_GROUP = advantages_that_need("group")
 _NULL_COUNTS = frozenset(
     {
         *("clip_low", "clip_high", "dual_clip", "ratio_min", "ratio_max"),
-        *("length_alpha", "reward_clip", "entropy", "ratio_penalty"),
+        *("length_alpha", "reward_clip", "entropy", "ratio_penalty", "clip", "temperature"),
     }
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
@@ -582,6 +648,38 @@ class ResolvedPreference:
         return ALGORITHMS[self.family].needs_reference
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDistillation:
+    """A distillation algorithm of port `reference` with every field filled."""
+
+    name: str
+    family: str
+    support: str
+    divergence: str
+    beta: float
+    k: int
+    tail: str
+    temperature: float | None
+    clip: float | None
+    correction: Correction
+    dtype: str
+    weight: float
+
+    @property
+    def port(self) -> str:
+        return "reference"
+
+    @property
+    def own_temperature(self) -> float | None:
+        """Temperature of both distributions; None: that at which each row was sampled."""
+        return None if self.support == "sampled" else self.temperature
+
+    @property
+    def words(self) -> int | None:
+        """Words that a teacher reports at each token; 0: only the token, None: all."""
+        return 0 if self.support == "sampled" else self.k if self.support == "top_k" else None
+
+
 def resolve_rewards_algorithm(
     entry: RewardsAlgorithm, *, max_new_tokens: int | None = None
 ) -> ResolvedRewards:
@@ -618,6 +716,15 @@ def resolve_pairs_algorithm(
     return ResolvedPreference(name=entry.name, family=family_of(entry.name), **values)
 
 
+def resolve_distillation(entry: DistillationAlgorithm) -> ResolvedDistillation:
+    """Fill every field of a distillation algorithm."""
+    preset = {**DISTILLATION_BASE, **PRESETS[entry.name]}
+    values = {**preset, **_written(entry, except_for=("name", "correction"))}
+    correction = _merged(entry, "correction", preset) or {"method": "none"}
+    values |= {"correction": _resolve_correction(correction), "weight": entry.weight}
+    return ResolvedDistillation(name=entry.name, family=family_of(entry.name), **values)
+
+
 def resolve_algorithm(entry: Algorithm, *, max_new_tokens: int | None = None) -> Any:
     """Fill every field of an algorithm; those without presets are already complete."""
     match entry:
@@ -625,6 +732,8 @@ def resolve_algorithm(entry: Algorithm, *, max_new_tokens: int | None = None) ->
             return resolve_rewards_algorithm(entry, max_new_tokens=max_new_tokens)
         case PreferenceAlgorithm():
             return resolve_pairs_algorithm(entry)
+        case DistillationAlgorithm():
+            return resolve_distillation(entry)
     return entry
 
 
@@ -639,9 +748,55 @@ def reads(entry: Algorithm) -> frozenset[str]:
     return frozenset(port for port, is_needed in needed.items() if is_needed)
 
 
+def reference_edges(spec: LoopSpec, node: str, port: str) -> tuple[Edge, ...]:
+    """Edges at port `reference` that the algorithms of a teaching port read: at `reference` its
+    teachers; at `rewards` what `kl.reference` names, without a name those that teach nothing; at
+    others those that score pairs, if some teach."""
+    graph = spec.graph
+    edges = graph.edges_into(node, "reference")
+    if not graph.is_taught_at(node, "reference"):
+        named = kl_references(spec.nodes[node]) if port == "rewards" else frozenset()
+        return tuple(edge for edge in edges if not named or edge.source.node in named)
+    if port == "reference":
+        return tuple(edge for edge in edges if graph.teaches(edge))
+    if port == "rewards":
+        return tuple(edge for edge in edges if not graph.teaches(edge))
+    return tuple(edge for edge in edges if graph.edges_into(edge.source.node, "pairs"))
+
+
+def distillations(spec: LoopSpec, node: str) -> tuple[ResolvedDistillation, ...]:
+    """What a node does with what teachers say, with every field filled."""
+    entries = node_algorithms(spec, node).get("reference", ())
+    full = map(resolve_algorithm, entries)
+    return tuple(one for one in full if isinstance(one, ResolvedDistillation))
+
+
+def taught_students(spec: LoopSpec, reference: str) -> tuple[ResolvedDistillation, ...]:
+    """What learners of a reference do with what it says as a teacher."""
+    edges = spec.graph.edges_out_of(reference, "log_probs")
+    students = dict.fromkeys(edge.target.node for edge in edges if spec.graph.teaches(edge))
+    return tuple(full for student in students for full in distillations(spec, student))
+
+
 def measures_others(entry: Algorithm) -> bool:
     """Whether a `pairs` algorithm scores answers under the prompts of other pairs."""
     return isinstance(entry, PreferenceAlgorithm) and resolve_algorithm(entry).loss == "kto"
+
+
+def has_entry(node: object, port: str) -> bool:
+    """Whether the `algorithm` section of a node says what it does with a teaching port."""
+    section: Any = getattr(node, "algorithm", None)
+    if type(section) in PORTS_OF:
+        return port in PORTS_OF[type(section)]
+    return bool(getattr(section, port, None))
+
+
+def kl_references(node: object) -> frozenset[str]:
+    """Nodes that the KL terms of a node's algorithms name as their reference."""
+    section = getattr(node, "algorithm", None)
+    entries = (section,) if type(section) in PORTS_OF else getattr(section, "rewards", None)
+    kls = (getattr(entry, "kl", None) for entry in as_tuple(entries or ()))
+    return frozenset(kl.reference for kl in kls if kl is not None and kl.reference is not None)
 
 
 def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...]]:
@@ -715,7 +870,7 @@ def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _merged(
-    entry: RewardsAlgorithm, field: str, preset: Mapping[str, Any]
+    entry: RewardsAlgorithm | DistillationAlgorithm, field: str, preset: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """A nested section as written; fields left out take the preset's values, those of a `kl` that
     the preset does not have its form."""

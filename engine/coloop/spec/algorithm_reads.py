@@ -13,6 +13,7 @@ from coloop.spec.algorithm import (
     SMOOTHED_LOSSES,
     Algorithm,
     BradleyTerry,
+    DistillationAlgorithm,
     PreferenceAlgorithm,
     RewardsAlgorithm,
     resolve_algorithm,
@@ -80,6 +81,16 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
     PreferenceAlgorithm: {
         "label_smoothing": (Reader("loss", SMOOTHED_LOSSES),),
         "gamma": (_where("loss", "simpo"),),
+    },
+    DistillationAlgorithm: {
+        "beta": (_where("divergence", "jsd"),),
+        "k": (_where("support", "top_k"),),
+        "tail": (_where("support", "top_k"),),
+        "temperature": (_where("support", "top_k", "full"),),
+        "correction": (_where("support", "sampled"),),
+        "correction.min": (_CORRECTED,),
+        "correction.max": (_CORRECTED,),
+        "dtype": (_where("support", "full"),),
     },
     BradleyTerry: {"label_smoothing": (_where("soft", False),)},
 }

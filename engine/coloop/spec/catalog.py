@@ -13,10 +13,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.spec.algorithm import PORTS_OF, PreferenceAlgorithm, RewardsAlgorithm, deviation_of
+from coloop.spec.algorithm import (
+    PORTS_OF,
+    DistillationAlgorithm,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    deviation_of,
+)
 from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.algorithms.registry import (
     ALGORITHMS,
+    DISTILLATION_BASE,
     FRAMEWORKS,
     PREFERENCE_BASE,
     PRESETS,
@@ -233,6 +240,8 @@ def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
         return {field: value for field, value in preset.items() if field in section.model_fields}
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
+    if section is DistillationAlgorithm:
+        return {**DISTILLATION_BASE, **PRESETS[name]}
     return {
         info.alias or field: info.get_default()
         for field, info in section.model_fields.items()

@@ -30,7 +30,7 @@ from coloop.spec.documents import (
     words_of_key,
 )
 
-TEACHING = frozenset({"rewards", "demonstrations", "pairs", "labels", "returns"})
+TEACHING = frozenset({"rewards", "demonstrations", "pairs", "labels", "returns", "reference"})
 
 
 def locate(document: Mapping[str, Any], path: str) -> Parts:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_validator
 
+from coloop.spec.algorithm import has_entry, kl_references
 from coloop.spec.base import (
     PORT_PATTERN,
     Name,
@@ -175,8 +176,25 @@ class Graph:
         return PORTS[kind].outputs.get(source.port) if kind else None
 
     def teaches(self, edge: Edge) -> bool:
-        port = self.in_port(edge.target)
-        return port is not None and port.teaching
+        """Whether the target learns from what the edge brings. A node that `kl.reference` names is
+        no teacher."""
+        target = edge.target
+        if not self.is_taught_at(target.node, target.port):
+            return False
+        return target.port != "reference" or edge.source.node not in kl_references(
+            self.spec.nodes[target.node]
+        )
+
+    def teaching_edges_into(self, node: str, port: str) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges_into(node, port) if self.teaches(edge))
+
+    def is_taught_at(self, node: str, port: str) -> bool:
+        """Whether a port of a node is one at which it learns, connected or not."""
+        kind = self.spec.kind_of(node)
+        section = PORTS[kind].inputs.get(port) if kind else None
+        if section is None or not section.teaching:
+            return False
+        return not section.is_optional or has_entry(self.spec.nodes[node], port)
 
     def is_handle(self, edge: Edge) -> bool:
         """Whether one node calls the other through this edge."""
@@ -191,7 +209,7 @@ class Graph:
         kind = self.spec.kind_of(node)
         if kind is None:
             return ()
-        used = {edge.target.port for edge in self.edges_into(node)}
+        used = {edge.target.port for edge in self.edges_into(node) if self.teaches(edge)}
         return tuple(port for port in PORTS[kind].teaching if port in used)
 
     def learners(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from coloop.spec.algorithm import (
     BradleyTerry,
+    DistillationAlgorithm,
     ImplicitPrm,
     LabelCrossEntropy,
     Outcome,
@@ -34,6 +35,7 @@ _NUMBERS: Final = frozenset[Reading]({"scores", "steps", "values"})
 LEARNED_FROM: Final[Mapping[type[Section], frozenset[Reading]]] = {
     RewardsAlgorithm: frozenset({"log_probs"}),
     PreferenceAlgorithm: frozenset({"log_probs"}),
+    DistillationAlgorithm: frozenset({"log_probs"}),
     Sft: frozenset({"log_probs"}),
     ImplicitPrm: frozenset({"log_probs"}),
     BradleyTerry: frozenset({"scores"}),

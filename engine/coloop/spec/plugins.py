@@ -40,10 +40,11 @@ __all__ = [
 
 ARXIV: Final = "https://arxiv.org/abs/"
 
-Fields = Literal["rewards", "preference", "own"]
+Fields = Literal["rewards", "preference", "distillation", "own"]
 RecipeName = Literal[
     "policy",
     "preference",
+    "distillation",
     "imitation",
     "value",
     "bradley_terry",
@@ -64,10 +65,10 @@ class AlgorithmRecord:
     """On one line, for the catalog."""
     paper: str = ""
     fields: Fields = "own"
-    """Which settings it has: those of `RewardsAlgorithm`, those of `PreferenceAlgorithm`, or those
-    of a section whose only name it is."""
+    """Which settings it has: those of `RewardsAlgorithm`, `PreferenceAlgorithm` or
+    `DistillationAlgorithm`, or those of a section whose only name it is."""
     preset: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that differ from `REWARDS_BASE` or `PREFERENCE_BASE`."""
+    """Settings that differ from the base of its fields, e.g. `REWARDS_BASE`."""
     recipe: RecipeName | None = None
     """Which recipe carries it out (`recipes.table`); None: it can be drawn and planned, not run."""
     needs_reference: bool = True

@@ -20,6 +20,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.validate import (
     columns,
     data,
+    distillation,
     groups,
     learning,
     metrics,
@@ -43,7 +44,7 @@ from coloop.validate.tried import with_tried_fixes
 
 FAMILIES = (
     *(structure, rounds, references, metrics, data, texts, user_code),
-    *(columns, seen, settings, weights, learning, groups, taught, schedule),
+    *(columns, seen, settings, weights, learning, distillation, groups, taught, schedule),
     *(numerics, placement),
 )
 RULES = tuple(rule for family in FAMILIES for rule in rules_of(family))

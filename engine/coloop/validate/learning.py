@@ -13,6 +13,7 @@ from coloop.spec.algorithm import (
     RewardsAlgorithm,
     algorithm_paths,
     reads,
+    reference_edges,
 )
 from coloop.spec.base import Section
 from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error, notice, warning
@@ -35,6 +36,7 @@ DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
     ("actor", "rewards"): "grpo",
     ("actor", "demonstrations"): "sft",
     ("actor", "pairs"): "dpo",
+    ("actor", "reference"): "opd",
     ("critic", "returns"): "value",
     ("critic", "labels"): "regression",
     ("reward", "pairs"): "bradley_terry",
@@ -112,18 +114,22 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
             ("reference", "learning.reference_elsewhere"),
             ("values", "learning.values_elsewhere"),
         ):
-            given = facts.levels_of(facts.walk.into(name, wanted))
-            if not given:
-                continue
             for port in facts.teaching_ports_of(name):
                 if wanted not in facts.read_by(name, port):
+                    continue
+                edges = facts.walk.into(name, wanted)
+                if wanted == "reference":
+                    read = reference_edges(facts.spec, name, port)
+                    edges = [edge for edge in edges if edge in read]
+                given = facts.levels_of(edges)
+                if not given:
                     continue
                 is_rewarded = port == "rewards"
                 taught = () if is_rewarded else facts.walk.into(name, port)
                 rows = facts.rewarded_levels(name) if is_rewarded else facts.levels_of(taught)
                 unseen = rows.difference(given)
                 if unseen:
-                    source = facts.walk.into(name, wanted)[0].source.node
+                    source = edges[0].source.node
                     is_partly_seen = unseen != rows
                     these = "some of those rows" if is_partly_seen else "none of those rows"
                     names = ", ".join(sorted(f"`{level}`" for level in unseen))
@@ -146,7 +152,7 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
         needs = {need for port in ports for need in facts.read_by(name, port)}
         for wanted, without in (("reference", "no `kl`"), ("values", "no `gae`")):
             for edge in facts.walk.into(name, wanted):
-                if wanted not in needs and facts.teaching_ports_of(name):
+                if wanted not in needs and ports and not facts.spec.graph.teaches(edge):
                     yield warning(
                         "learning.unread_input",
                         facts.place(edge),
@@ -401,9 +407,11 @@ def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
     """A reference does not share the weights that are trained against it."""
     for name in facts.learners:
         for edge in facts.walk.into(name, "reference"):
-            group = facts.group_of.get(name)
-            if group is None or edge.source.node not in group.members:
+            group, reference = facts.group_of.get(name), edge.source.node
+            if group is None or reference not in group.members:
                 continue
+            if facts.is_connected(reference, "prompts"):
+                continue  # the same weights under another prompt
             yield warning(
                 "learning.reference_follows",
                 f"nodes.{edge.source.node}.model",

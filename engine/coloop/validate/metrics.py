@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coloop.spec.algorithm import (
+    DistillationAlgorithm,
     ImplicitPrm,
     PreferenceAlgorithm,
     RewardsAlgorithm,
@@ -24,7 +25,14 @@ LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
 OF_WORDS: Final = (RewardsAlgorithm, PreferenceAlgorithm, Sft, ImplicitPrm)
 """Algorithms that train token log-probs."""
 WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
-    "entropy": OF_WORDS,
+    "entropy": (*OF_WORDS, DistillationAlgorithm),
+    **dict.fromkeys(
+        (
+            *("distillation/kl", "distillation/divergence", "distillation/mass"),
+            "distillation/own_mass",
+        ),
+        (DistillationAlgorithm,),
+    ),
     "kl": OF_WORDS,
     "clip_fraction": (RewardsAlgorithm, ValueLoss),
     "clip_share": (RewardsAlgorithm, ValueLoss),

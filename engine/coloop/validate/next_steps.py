@@ -67,7 +67,7 @@ def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
     ports = [
         port
         for port, section in inputs
-        if not section.teaching
+        if not facts.spec.graph.is_taught_at(name, port)
         and section.phase != "learn"
         and is_of_use(section, facts.nodes[name])
     ]
@@ -92,7 +92,7 @@ def untaught_ports(facts: Facts, name: str) -> list[str]:
     return [
         port
         for port in teaching
-        if getattr(section, port, None) is not None and not facts.is_connected(name, port)
+        if getattr(section, port, None) is not None and port not in facts.teaching_ports_of(name)
     ]
 
 
@@ -107,7 +107,7 @@ def _outward(facts: Facts, name: str) -> Iterator[Fix]:
         for other, node in facts.nodes.items():
             untaught = untaught_ports(facts, other)
             for port, section in PORTS[node.kind].inputs.items():
-                is_lesson = section.teaching
+                is_lesson = facts.spec.graph.is_taught_at(other, port)
                 if (
                     other == name
                     or facts.is_connected(other, port)

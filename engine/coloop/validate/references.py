@@ -296,8 +296,10 @@ def _check_learn(
         code, why = "structure.unknown_node", f"but there is no node `{node}`"
     elif port and port not in PORTS[facts.nodes[node].kind].inputs:
         code, why = "structure.unknown_port", f"but {a(facts.nodes[node].kind)} has no such port"
-    elif port and not PORTS[facts.nodes[node].kind].inputs[port].teaching:
+    elif port and not facts.spec.graph.is_taught_at(node, port):
         why = "which is not a teaching port"
+        if PORTS[facts.nodes[node].kind].inputs[port].is_optional:
+            why += f" without an algorithm at `algorithm.{port}`"
     elif not connected:
         hint = "connect data to it"
     fixes = corrections(at, item, connected, "Learn {}")

@@ -144,7 +144,8 @@ def staleness_has_two_pools(facts: Facts) -> Iterator[Diagnostic]:
         return
     for name in facts.learners:
         node, rollout = facts.nodes[name], facts.rollout(name)
-        if (name, "rewards") not in facts.teaching_ports or rollout is None:
+        is_live = {"rewards", "reference"} & set(facts.teaching_ports_of(name))
+        if not is_live or rollout is None:
             continue
         group = facts.group_of.get(name)
         owner = facts.nodes[group.name] if group is not None else node

@@ -148,7 +148,7 @@ def options_belong_to_their_edges(facts: Facts) -> Iterator[Diagnostic]:
             yield _misplaced(facts, edge, "aggregate", f"{given} are not rewards")
         elif edge.aggregate is not None and facts.walk.kinds[edge.target.node] == "buffer":
             yield _misplaced(facts, edge, "aggregate", "a buffer stores scores with their own rows")
-        if edge.weight not in (0.0, 1.0) and not port.teaching:
+        if edge.weight not in (0.0, 1.0) and not facts.spec.graph.teaches(edge):
             yield _misplaced(facts, edge, "weight", "only edges into teaching ports have a weight")
         if edge.rounds is not None and (given in HANDLES or port.phase == "learn"):
             yield _misplaced(facts, edge, "rounds", "this edge does not close a cycle of rounds")

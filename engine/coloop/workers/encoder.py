@@ -35,6 +35,11 @@ class Encoder:
         self._node = node
         self.mark = mark or vocabulary_mark(tokenizer)
 
+    @property
+    def size(self) -> int:
+        """Tokens of the vocabulary, added ones included."""
+        return len(self._tokenizer)
+
     def of(self, node: str) -> "Encoder":
         return Encoder(self._tokenizer, node=node, mark=self.mark)
 
@@ -113,6 +118,8 @@ class Encoder:
         """`encoded` of one text; all of a target is trained, of a chat the assistant's words."""
         if given.text is None:
             self.check_ids(given.id, given.writer, given.tokenizer)
+            if given.under is not None:
+                return self._under(given, given.under)
             return given if given.choice is None else self._asked(given, given.choice)
         text = given.text
         if not isinstance(text.target, str):
@@ -121,6 +128,13 @@ class Encoder:
         if given.choice is not None:
             return self._asked(given.with_ids(prompt, ()), given.choice)
         return given.with_ids(prompt, self.target(text.target))
+
+    def _under(self, given: TokenSequence, asked: Text) -> TokenSequence:
+        """The same completion after another prompt; without numbers, which were of the first."""
+        start = given.prompt_length
+        text = TokenSequence(id=given.id, writer=given.writer, tokenizer=given.tokenizer)
+        prompt = self.prompt(asked.prompt, asked.tools)
+        return text.with_ids(prompt, given.token_ids[start:], given.loss_mask[start:])
 
     def _imitated(self, given: TokenSequence, text: Text) -> TokenSequence:
         """A conversation; its completion begins where the assistant first writes."""

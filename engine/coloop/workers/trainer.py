@@ -10,7 +10,12 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.rows import rows_of_algorithm
 from coloop.plan.settings.settings import UpdateSettings
-from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
+from coloop.spec.algorithm import (
+    ResolvedDistillation,
+    Sft,
+    node_algorithms,
+    resolve_algorithm,
+)
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.heads import scored_at
@@ -170,9 +175,7 @@ class TrainBatches:
                     settings=settings,
                     rows=algorithm_rows,  # type: ignore[arg-type]
                     weight=float(entry.weight),
-                    temperature=[
-                        1.0 if isinstance(row, Pair) else row.temperature for row in algorithm_rows
-                    ],
+                    temperature=_temperatures(settings, algorithm_rows),
                     number=index,
                 )
             )
@@ -185,6 +188,13 @@ class TrainBatches:
         problems = self._weights.too_long([len(text.token_ids) for text in row.extra])
         kept = (text for text, problem in zip(row.extra, problems, strict=True) if problem is None)
         return replace(row, extra=tuple(kept))
+
+
+def _temperatures(settings: Any, rows: Sequence[Unit]) -> float | list[float]:
+    """Of the log-probs of each row: that of sampling, unless a distillation sets its own."""
+    if isinstance(settings, ResolvedDistillation) and settings.own_temperature is not None:
+        return settings.own_temperature
+    return [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
 
 
 def _length(row: Unit) -> int:

@@ -21,6 +21,7 @@ import torch
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
+from coloop.data.distributions import Teacher, Words
 from coloop.data.files.marks import Mark, Marks, settle
 from coloop.errors import ColoopError
 from coloop.runtime.run_files.run_log import log_into
@@ -113,17 +114,7 @@ class Worker(Generators, WeightEnds):
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        self._begin()
-        self._rest()
-        home = self._homes[group]
-        encoder = home.weights.encoder(node)
-        sequences = [encoder.sequence(text) for text in texts]
-        refused = home.weights.too_long([len(sequence.token_ids) for sequence in sequences])
-        fitting = [
-            sequence
-            for sequence, problem in zip(sequences, refused, strict=True)
-            if problem is None
-        ]
+        home, fitting, refused = self._to_read(group, node, texts)
         hooks = self._progress.hooks
         with sized(home.scorer.at_once):
             numbers = home.scorer.score(
@@ -136,6 +127,43 @@ class Worker(Generators, WeightEnds):
             ]
         scored = iter(numbers)
         return [next(scored) if problem is None else problem for problem in refused]
+
+    def tokenizer(self, group: str, node: str) -> tuple[str, int]:
+        encoder = self._homes[group].weights.encoder(node)
+        return encoder.mark, encoder.size
+
+    def distributions(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        words: Words,
+    ) -> list[Teacher | TooLong]:
+        home, fitting, refused = self._to_read(group, node, texts)
+        hooks = self._progress.hooks
+        with sized(home.scorer.at_once):
+            said = home.scorer.distributions(fitting, words, temperature=temperature, hooks=hooks)
+        told = iter(replace(text, node=node) for text in said)
+        return [next(told) if problem is None else problem for problem in refused]
+
+    def _to_read(
+        self, group: str, node: str, texts: Sequence[TokenSequence]
+    ) -> tuple[Trainer | FrozenModel, list[TokenSequence], list[TooLong | None]]:
+        """The home of the weights, the texts that fit the model, and for each text why it does
+        not."""
+        self._begin()
+        self._rest()
+        home = self._homes[group]
+        encoder = home.weights.encoder(node)
+        sequences = [encoder.sequence(text) for text in texts]
+        refused = home.weights.too_long([len(sequence.token_ids) for sequence in sequences])
+        fitting = [
+            sequence
+            for sequence, problem in zip(sequences, refused, strict=True)
+            if problem is None
+        ]
+        return home, fitting, refused
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]

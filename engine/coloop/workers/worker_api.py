@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, Numbers
+from coloop.data.distributions import Teacher, Words
 from coloop.data.files.marks import Mark
 from coloop.errors import WeightsNotUpdated
 from coloop.spec.heads import Reading
@@ -223,6 +224,20 @@ class WorkerApi(Protocol):
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
         """Log-probs, values, scores or choices of each text; the length of one that is too long."""
+
+    def tokenizer(self, group: str, node: str) -> tuple[str, int]:
+        """A mark that is equal for tokenizers in which each id has the same token, and their
+        number."""
+
+    def distributions(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        words: Words,
+    ) -> list[Teacher | TooLong]:
+        """What a node says of the trained tokens of each text, and of other words there."""
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]

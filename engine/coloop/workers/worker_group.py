@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, Numbers
+from coloop.data.distributions import Teacher, Words
 from coloop.data.files.marks import Mark
 from coloop.errors import CheckpointError, StopRequested, StorageFull
 from coloop.spec.heads import Reading
@@ -128,6 +129,10 @@ class WorkerGroup:
         """Raises `WeightsNotUpdated` if weights cannot reach an engine; called before a run."""
         self.weight_sync.check_ways(self._ask)
 
+    def tokenizer(self, group: str, node: str) -> tuple[str, int]:
+        """The mark of a node's tokenizer, and its number of tokens."""
+        return self._ask(self.pools[group], WorkerApi.tokenizer, group, node)
+
     def generate(
         self,
         group: str,
@@ -160,6 +165,17 @@ class WorkerGroup:
     ) -> list[Numbers | TooLong]:
         arguments = group, node, list(texts), temperature, reading
         return self._retry(*self._call(group, node, WorkerApi.score, *arguments))
+
+    def distributions(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        words: Words,
+    ) -> list[Teacher | TooLong]:
+        arguments = group, node, list(texts), temperature, words
+        return self._retry(*self._call(group, node, WorkerApi.distributions, *arguments))
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]

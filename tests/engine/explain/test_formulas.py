@@ -8,7 +8,7 @@ import pytest
 from coloop.explain.algorithm import algorithm_names, explain_algorithm
 from coloop.explain.maths import MathElement
 from coloop.spec.algorithm import Advantage, Aggregation, PolicyLoss, PreferenceLoss
-from coloop.spec.algorithms.registry import PREFERENCE_BASE, REWARDS_BASE
+from coloop.spec.algorithms.registry import DISTILLATION_BASE, PREFERENCE_BASE, REWARDS_BASE
 from coloop.spec.metrics import METRICS
 
 
@@ -127,7 +127,7 @@ def test_page_and_terminal_show_the_same_numbers() -> None:
 
 
 def test_settings_of_a_formula_are_fields_of_its_algorithm() -> None:
-    known = REWARDS_BASE.keys() | PREFERENCE_BASE.keys()
+    known = REWARDS_BASE.keys() | PREFERENCE_BASE.keys() | DISTILLATION_BASE.keys()
     known |= {"weight", "margin", "soft", "center", "mask", "clip"}
     named = {
         field.partition(".")[0]

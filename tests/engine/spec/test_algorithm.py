@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from coloop.spec.algorithm import (
+    DISTILLATION_NAMES,
     PREFERENCE_NAMES,
     REWARDS_NAMES,
     BradleyTerry,
@@ -34,7 +35,7 @@ def rewards(**fields: object) -> RewardsAlgorithm:
 
 
 def test_every_name_has_a_preset_and_every_preset_a_name() -> None:
-    assert set(PRESETS) == {*REWARDS_NAMES, *PREFERENCE_NAMES}
+    assert set(PRESETS) == {*REWARDS_NAMES, *PREFERENCE_NAMES, *DISTILLATION_NAMES}
 
 
 @pytest.mark.parametrize("name", REWARDS_NAMES)

@@ -90,7 +90,9 @@ def test_every_kind_is_said_to_run() -> None:
 
 def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:
     by_port = told()["algorithms"]
-    assert set(by_port) == {"rewards", "pairs", "labels", "demonstrations", "returns"}
+    assert set(by_port) == {
+        *("rewards", "pairs", "labels", "demonstrations", "returns", "reference")
+    }
     for entries in by_port.values():
         for entry in entries:
             assert entry["title"]
@@ -404,8 +406,14 @@ def test_a_field_says_by_what_it_is_read() -> None:
         "advantage": ["gae"],
         "length_alpha": [None],
     }
-    count = sum(len(fields) for section, fields in READ_WHERE.items() if section.__name__ in parts)
-    assert len(marked) == count
+    inside = {"correction": "Correction", "kl": "Kl"}
+    read = {
+        (inside[first], rest) if rest else (section.__name__, first)
+        for section, fields in READ_WHERE.items()
+        if section.__name__ in parts
+        for first, _, rest in (field.partition(".") for field in fields)
+    }
+    assert marked.keys() == read
 
 
 def test_no_two_settings_that_fitting_may_change_have_the_same_title() -> None:

@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -20,10 +22,13 @@ from transformers import (
 from coloop.algorithms.batch import Pair, Sequence, completion_sequence
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.rows import OF_OTHERS
+from coloop.data.distributions import Distribution, Teacher
 from coloop.models.heads import with_head
 from coloop.spec.algorithm import (
+    DISTILLATION_NAMES,
     PREFERENCE_NAMES,
     BradleyTerry,
+    DistillationAlgorithm,
     ImplicitPrm,
     LabelCrossEntropy,
     Outcome,
@@ -32,6 +37,7 @@ from coloop.spec.algorithm import (
     RewardsAlgorithm,
     Sft,
     ValueLoss,
+    resolve_distillation,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
@@ -119,6 +125,10 @@ OTHERS: dict[str, Any] = {
 def settings_of(algorithm: str, **fields: Any) -> Any:
     if algorithm in OTHERS:
         return OTHERS[algorithm].model_validate({"name": algorithm, **fields})
+    if algorithm in DISTILLATION_NAMES:
+        return resolve_distillation(
+            DistillationAlgorithm.model_validate({"name": algorithm, **fields})
+        )
     if algorithm in PREFERENCE_NAMES:
         return resolve_pairs_algorithm(
             PreferenceAlgorithm.model_validate({"name": algorithm, **fields})
@@ -157,6 +167,35 @@ def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Se
     return rows
 
 
+WORDS = 6
+"""Most words of which a teacher of `taught_rows` tells."""
+
+
+def taught_rows(size: int, seed: int, words: int | None) -> list[Sequence]:
+    """The same with what two teachers say, the second of every other row. `words`: of which they
+    tell at each token; 0: none, None: all."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for number, row in enumerate(random_rows(size, seed)):
+        names = ["first", "second"] if number % 2 else ["first"]
+        teachers = []
+        for name in names:
+            logits = draw.normal(size=(int(row.loss_mask.sum()), VOCABULARY))
+            whole = torch.tensor(logits).log_softmax(-1).float().numpy()
+            known = row.token_ids[row.loss_mask]
+            said = None if words == 0 else Distribution(log_probs=whole)
+            teachers.append(
+                Teacher(
+                    node=name,
+                    weight=1.0 if len(names) == 1 else 0.3 if name == "first" else 0.7,
+                    log_probs=whole[np.arange(len(known)), known],
+                    words=said if said is None or words is None else said.top(words),
+                )
+            )
+        rows.append(replace(row, teachers=tuple(teachers)))
+    return rows
+
+
 def random_pairs(size: int, seed: int) -> list[Pair]:
     draw = random.Random(seed)
     chosen, rejected = random_rows(size, seed + 1), random_rows(size, seed + 2)
@@ -192,6 +231,8 @@ def random_load(
     recipe = recipe_of(settings, reading)
     if rows is None:
         rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
+        if recipe.port == "reference":
+            rows = taught_rows(size, seed, settings.words and WORDS)
     return TrainBatch(
         role=role,
         port=recipe.port,

@@ -65,9 +65,14 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "implicit_prm steeper": ("implicit_prm", {"beta": 0.7}),
     "label_ce smoothed": ("label_ce", {"label_smoothing": 0.2}),
     "bradley_terry smoothed": ("bradley_terry", {"label_smoothing": 0.1}),
+    "opd with a clip": ("opd", {"clip": 0.7}),
+    "opd over all words": ("opd", {"support": "full"}),
+    "opd at likely words": ("opd", {"support": "top_k", "k": 5}),
+    "opd towards the teacher": ("opd", {"support": "top_k", "divergence": "forward"}),
+    "gkd": ("gkd", {"beta": 0.3}),
 }
 
-BY_TOKEN = ("log_probs", "entropy", "values", "steps")
+BY_TOKEN = ("log_probs", "entropy", "values", "steps", "divergence")
 
 
 def needs_of(load: TrainBatch) -> Needs:
@@ -291,7 +296,8 @@ def test_tokens_outside_the_mask_have_exactly_no_gradient(
     load.recipe.loss(batch, ModelOutputs(**leaves), load.settings).total.backward()
 
     mask = batch.sequences.loss_mask
-    read = next(leaves[name] for name in ("log_probs", "values", "steps") if name in leaves)
+    learned = ("divergence", "log_probs", "values", "steps")
+    read = next(leaves[name] for name in learned if name in leaves)
     assert read.grad is not None
     assert (read.grad[mask] != 0).any()
     for leaf in leaves.values():

@@ -12,7 +12,7 @@ Invariants:
 """
 
 from coloop.algorithms.batch.collating import collate, collate_pairs
-from coloop.algorithms.batch.padded import Batch, PairBatch
+from coloop.algorithms.batch.padded import Batch, PairBatch, TeacherRows
 from coloop.algorithms.batch.passes import split_units
 from coloop.algorithms.batch.sequences import (
     Choice,
@@ -32,6 +32,7 @@ __all__ = [
     "PairBatch",
     "Prompt",
     "Sequence",
+    "TeacherRows",
     "Text",
     "Unit",
     "collate",

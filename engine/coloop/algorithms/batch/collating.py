@@ -12,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.algorithms.batch.padded import Batch, PairBatch
+from coloop.algorithms.batch.padded import Batch, PairBatch, TeacherRows
 from coloop.algorithms.batch.sequences import TOKEN_FIELDS, Pair, Sequence, Unit
+from coloop.data.distributions import Teacher
 
 _BY_TOKEN = ("loss_mask", *TOKEN_FIELDS)
 NO_TOKEN = -1
+TEACHERS = "teachers"
+"""Name by which a recipe reads the teachers of rows."""
 
 
 def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) -> Batch:
@@ -55,6 +58,7 @@ def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) 
             for name, values in named.items()
             if _is_given(sequences, name, values)
         },
+        teachers=_teachers(sequences) if reads is not None and TEACHERS in reads else (),
         choices=_choices(sequences),
         **by_token,
     )
@@ -78,6 +82,50 @@ def collate_pairs(pairs: Many[Pair]) -> PairBatch:
         },
         extra=collate(extra) if extra else None,
     )
+
+
+def _teachers(sequences: Many[Sequence]) -> tuple[TeacherRows, ...]:
+    """By teacher what it says of each row. Raises ValueError where it says it of other tokens."""
+    names = dict.fromkeys(teacher.node for row in sequences for teacher in row.teachers)
+    rows_of = [{teacher.node: teacher for teacher in row.teachers} for row in sequences]
+    for sequence in sequences:
+        for teacher in sequence.teachers:
+            _check_teacher(sequence, teacher)
+    return tuple(_teacher_rows(name, [known.get(name) for known in rows_of]) for name in names)
+
+
+def _teacher_rows(name: str, rows: Many[Teacher | None]) -> TeacherRows:
+    words = [None if row is None else row.words for row in rows]
+    ids = [None if own is None else own.ids for own in words]
+    return TeacherRows(
+        node=name,
+        weights=torch.tensor([0.0 if row is None else row.weight for row in rows]),
+        log_probs=tuple(
+            None if row is None else torch.as_tensor(row.log_probs.astype(np.float32))
+            for row in rows
+        ),
+        words=tuple(None if own is None else _tensor(own.log_probs) for own in words)
+        if any(own is not None for own in words)
+        else (),
+        word_ids=tuple(None if own is None else _tensor(own).long() for own in ids)
+        if any(own is not None for own in ids)
+        else (),
+    )
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _check_teacher(sequence: Sequence, teacher: Teacher) -> None:
+    trained = int(np.count_nonzero(sequence.loss_mask))
+    words = () if teacher.words is None else (teacher.words.log_probs,)
+    for numbers in (teacher.log_probs, *words):
+        if len(numbers) != trained:
+            raise ValueError(
+                f"sequence {sequence.id!r} has {trained} trained tokens, but its teacher "
+                f"{teacher.node!r} has scored {len(numbers)}"
+            )
 
 
 def _prompts_of(token_ids: Tensor, loss_mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,52 @@ from coloop.algorithms.batch.sequences import TOKEN_FIELDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherRows:
+    """What one teacher says of the trained tokens of a batch; N of them in all, those of a row one
+    after another."""
+
+    node: str
+    weights: Tensor  # (B,) float32; 0 for rows of which it says nothing
+    log_probs: tuple[Tensor | None, ...]  # B, (M,) float32 each
+    words: tuple[Tensor | None, ...] = ()  # B, (M, K): log-probs; empty: not asked for
+    word_ids: tuple[Tensor | None, ...] = ()  # B, (M, K) long; empty: the whole vocabulary
+
+    def select(self, rows: Sequence[int]) -> "TeacherRows":
+        index = torch.as_tensor(list(rows), dtype=torch.long, device=self.weights.device)
+        return replace(
+            self,
+            weights=self.weights[index],
+            log_probs=tuple(self.log_probs[row] for row in rows),
+            words=tuple(self.words[row] for row in rows) if self.words else (),
+            word_ids=tuple(self.word_ids[row] for row in rows) if self.word_ids else (),
+        )
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "TeacherRows":
+        def changed(parts: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+            return tuple(None if part is None else change(part) for part in parts)
+
+        return replace(
+            self,
+            weights=change(self.weights),
+            log_probs=changed(self.log_probs),
+            words=changed(self.words),
+            word_ids=changed(self.word_ids),
+        )
+
+    def tokens(self, loss_mask: Tensor) -> Tensor:
+        """(N_j,) indices, among the N trained tokens of the batch, of those it says something
+        of."""
+        sizes = loss_mask.sum(1)
+        is_known = torch.tensor([part is not None for part in self.log_probs], device=sizes.device)
+        return is_known.repeat_interleave(sizes).nonzero().flatten()
+
+    def together(self, name: str) -> Tensor:
+        """(N_j,) or (N_j, K): its numbers of that name, of all its rows."""
+        parts = [part for part in getattr(self, name) if part is not None]
+        return torch.cat(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     ids: tuple[str, ...]
     groups: tuple[str, ...]
@@ -35,6 +81,7 @@ class Batch:
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (B,) or (B, T) float32
     choices: Tensor | None = None
     """(B, C) long: tokens whose log-probs as the next token are requested."""
+    teachers: tuple[TeacherRows, ...] = ()
 
     @property
     def size(self) -> int:
@@ -65,10 +112,13 @@ class Batch:
             choices=None if self.choices is None else self.choices[index],
             ids=tuple(self.ids[row] for row in rows),
             groups=tuple(self.groups[row] for row in rows),
+            teachers=tuple(teacher.select(rows) for teacher in self.teachers),
         )
 
     def to(self, device: torch.device | str) -> "Batch":
-        return self._map(lambda tensor: tensor.to(device))
+        moved = self._map(lambda tensor: tensor.to(device))
+        teachers = (teacher.map(lambda tensor: tensor.to(device)) for teacher in self.teachers)
+        return replace(moved, teachers=tuple(teachers))
 
     def given(self, name: str) -> Tensor | None:
         """Numbers by name, from a field or `numbers`; None if there are none."""

@@ -25,6 +25,7 @@ from coloop.data.arrays import (
     numbers_of,
     owned,
 )
+from coloop.data.distributions import Teacher
 
 TOKEN_FIELDS = (
     "log_probs_rollout",
@@ -97,6 +98,11 @@ class Sequence:
     values: Numbers | None = None
     numbers: Mapping[str, Numbers | float] = field(default_factory=dict)
     """Further numbers that a recipe reads, by name: one for the row, or one per token."""
+    teachers: tuple[Teacher, ...] = ()
+    """What teachers say of its trained tokens."""
+    under: Text | None = None
+    """A prompt (its target is not used) to encode in place of the given one, before the given
+    completion."""
     weight: float = 1.0
     """Factor of the row's loss; the divisor does not change."""
     count: float = 1.0
@@ -142,7 +148,8 @@ class Sequence:
             name: owned(value) if isinstance(value, np.ndarray) else value
             for name, value in self.numbers.items()
         }
-        return replace(self, **arrays, numbers=numbers)
+        teachers = tuple(teacher.owned() for teacher in self.teachers)
+        return replace(self, **arrays, numbers=numbers, teachers=teachers)
 
     def with_numbers(self, numbers: Mapping[str, Numbers | float]) -> "Sequence":
         """A copy with these numbers, in the fields of these names, others in `numbers`."""

@@ -14,6 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.distillation import Comparison
 from coloop.algorithms.kl import KlEstimator, kl_divergence
 from coloop.algorithms.masks import masked_sum
 
@@ -55,6 +56,13 @@ class ModelOutputs:
     """(B, C) float32: log-prob of each of `Batch.choices` as the next token."""
     steps: Tensor | None = None
     """(B, T) float32: score of the text up to and including each trained token; 0 elsewhere."""
+    divergence: Tensor | None = None
+    """(B, T) float32: divergence from the row's teachers at each trained token, with gradient; then
+    log-probs and entropy have none."""
+    mass: Tensor | None = None
+    """(B, T) float32: what the teachers give to the words at which they are compared."""
+    own_mass: Tensor | None = None
+    """(B, T) float32: what the model gives to these words."""
     extra: "ModelOutputs | None" = None
     """Outputs for `PairBatch.extra`, in `prepare` of recipes with `Needs.extra`."""
 
@@ -86,6 +94,8 @@ class Needs:
     """Log-probs of each text's choices, by the language-model head; excludes all other outputs."""
     steps: bool = False
     """A score for each trained token, by the score head at that token."""
+    comparison: Comparison | None = None
+    """How the model is compared with the teachers of rows, by their words."""
     reads: frozenset[str] = frozenset()
     """Names of the numbers of rows that it reads; others are dropped, so only some rows may have
     them."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from coloop.algorithms.recipes.distillation import DistillationRecipe
 from coloop.algorithms.recipes.imitation import ImitationRecipe
 from coloop.algorithms.recipes.labels import ChoiceRecipe, ImplicitPrmRecipe, LabelRecipe
 from coloop.algorithms.recipes.policy import PolicyRecipe
@@ -18,6 +19,7 @@ from coloop.spec.plugins import RecipeName
 _OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe[Any]]]] = {
     "policy": PolicyRecipe,
     "preference": PreferenceRecipe,
+    "distillation": DistillationRecipe,
     "imitation": ImitationRecipe,
     "value": ValueRecipe,
     "bradley_terry": BradleyTerryRecipe,

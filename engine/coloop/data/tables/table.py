@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.data.arrays import Numbers
+from coloop.data.distributions import Teacher
 from coloop.data.tables.row import Row, Score
 
 OTHER = "other "
@@ -34,6 +35,9 @@ class Table:
     """By row id: an array over completion tokens, (L,), or for a pair a dict of arrays with the
     keys `chosen` and `rejected`; with the prefix `OTHER`, the sides of another pair, scored under
     the prompt of this one."""
+    distributions: Mapping[str, Teacher] | None = None
+    """By row id, for a learner that asks for it: what a teacher says of each trained token and of
+    other words there."""
     values: Mapping[str, Numbers] | None = None
     """By row id: one value per completion token, (L,)."""
     values_at: Mapping[float, Mapping[str, Numbers]] = field(default_factory=dict)
@@ -52,6 +56,7 @@ class Table:
             unturned=self.unturned & wanted,
             judged=_pick(self.judged, wanted),
             log_probs=_pick(self.log_probs, wanted),
+            distributions=_pick(self.distributions, wanted),
             values=_pick(self.values, wanted),
             values_at={ahead: _pick(own, wanted) or {} for ahead, own in self.values_at.items()},
         )
@@ -87,6 +92,7 @@ def concat_tables(tables: Sequence[Table]) -> Table:
         judged=_merged([t.judged for t in tables]) or None,
         reduce=next((t.reduce for t in tables if t.reduce), None),
         log_probs=_merged([t.log_probs for t in tables]),
+        distributions=_merged([t.distributions for t in tables]),
         values=_merged([t.values for t in tables]),
         values_at=values_at,
     )

@@ -27,6 +27,8 @@ REWARDS_BASE: Final[dict[str, Any]] = _RECORDS["rewards"]["base"]
 """What every algorithm of port `rewards` starts from."""
 PREFERENCE_BASE: Final[dict[str, Any]] = _RECORDS["preference"]["base"]
 """What every preference algorithm of port `pairs` starts from."""
+DISTILLATION_BASE: Final[dict[str, Any]] = _RECORDS["distillation"]["base"]
+"""What every distillation algorithm of port `reference` starts from."""
 FRAMEWORKS: Final[dict[str, str]] = _RECORDS["frameworks"]["names"]
 """By prefix, the name of a framework."""
 VERSIONS: Final[dict[str, str]] = {
@@ -34,10 +36,15 @@ VERSIONS: Final[dict[str, str]] = {
 }
 """By prefix, the version of which the source was read; a commit where there is no release."""
 
-_RECIPES: Final[dict[Fields, RecipeName]] = {"rewards": "policy", "preference": "preference"}
+_RECIPES: Final[dict[Fields, RecipeName]] = {
+    "rewards": "policy",
+    "preference": "preference",
+    "distillation": "distillation",
+}
 _BASES: Final[dict[Fields, dict[str, Any]]] = {
     "rewards": REWARDS_BASE,
     "preference": PREFERENCE_BASE,
+    "distillation": DISTILLATION_BASE,
     "own": {},
 }
 
@@ -49,7 +56,7 @@ def _own_records() -> Iterator[AlgorithmRecord]:
             yield AlgorithmRecord(name=name, fields=fields, recipe=recipe, **record)
         for name, preset in frameworks[fields].items():
             framework, _, family = name.partition("-")
-            changes = frameworks["changes"][fields].get(framework, {})
+            changes = frameworks["changes"].get(fields, {}).get(framework, {})
             record = {
                 "family": family,
                 "preset": preset,
@@ -74,7 +81,10 @@ _OWN_ADVANTAGES: Final = {
 def _refusal(plugin: AlgorithmPlugin) -> str | None:
     record, advantage = plugin.algorithm, plugin.advantage
     if _RECIPES.get(record.fields) != record.recipe or record.recipe is None:
-        return "its `fields` and `recipe` are to be `rewards` and `policy`, or both `preference`"
+        return (
+            "its `fields` and `recipe` are to be `rewards` and `policy`, or both `preference`, or "
+            "both `distillation`"
+        )
     if advantage is not None and advantage.name in _OWN_ADVANTAGES:
         return f"coloop itself has the advantage `{advantage.name}`"
     if advantage is not None and (advantage.needs != "group" or not plugin.estimator):
@@ -165,7 +175,7 @@ def advantages_that_need(what: str) -> frozenset[str]:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     record.name: record.preset for record in ALGORITHMS.values() if record.fields != "own"
 }
-"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`."""
+"""By name, what differs from the base of its fields, e.g. `REWARDS_BASE`."""
 
 AFTER_BASELINE: frozenset[str] = frozenset(
     record.name for record in ALGORITHMS.values() if record.framework == "openrlhf"

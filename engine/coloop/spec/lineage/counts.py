@@ -138,9 +138,19 @@ class RowCounts:
     def taught(self, node: str, port: str) -> Count:
         """Rows of an update at a teaching port, without greedy extras."""
         edges = [edge for edge in self._walk.into(node, port) if self._delivers(edge)]
+        if port == "reference":
+            return self._taught_by_several(edges)
         if port != "rewards":
             return without_greedy(add_up(self.of_edge(edge) for edge in edges))
         return without_greedy(largest(self._credited(node, edge) for edge in edges))
+
+    def _taught_by_several(self, edges: Iterable[Edge]) -> Count:
+        """Rows that at least one teacher reads, each once."""
+        by_level: dict[Level, list[Count]] = {}
+        for edge in filter(self.spec.graph.teaches, edges):
+            for level in _in_one_order(self.lineage.edge_levels(edge)):
+                by_level.setdefault(level, []).append(self._at(edge, level))
+        return without_greedy(add_up(largest(counts) for counts in by_level.values()))
 
     def _credited(self, node: str, edge: Edge) -> Count:
         attachment = self.lineage.attachment(edge)

@@ -83,8 +83,10 @@ class ActorNode(BaseNode):
             "reference": InPort(
                 PortType.LOG_PROBS,
                 "learn",
-                "Log-probs of the reference for KL and preference losses.",
-                max=1,
+                "Log-probs of the reference for KL and preference losses; with an algorithm of the "
+                "port, what teachers say of the texts that it learns.",
+                teaching=True,
+                is_optional=True,
             ),
             "values": InPort(PortType.VALUES, "learn", "Token values for advantages (GAE).", max=1),
         },

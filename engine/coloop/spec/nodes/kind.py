@@ -65,6 +65,9 @@ class InPort:
     _: KW_ONLY
     max: int | None = None
     teaching: bool = False
+    is_optional: bool = False
+    """Of a teaching port: it teaches only where the node's algorithm has an entry for it; elsewhere
+    it serves the algorithms of other ports."""
     required: bool | str = False
     """`True`, or the condition in words (then `required_where_used` lists the outputs)."""
     required_where_used: tuple[str, ...] = ()

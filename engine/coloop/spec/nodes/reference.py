@@ -20,10 +20,17 @@ class ReferenceNode(BaseNode):
     """Inputs are concatenated."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={"score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",))},
+        stages={"score": Stage(reads=("rollouts", "pairs", "prompts"), gives=("log_probs",))},
         inputs={
             "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to score."),
             "pairs": InPort(PortType.PAIRS, "score", "Pairs to score, both sides."),
+            "prompts": InPort(
+                PortType.ROWS,
+                "score",
+                "Rows whose `prompt` takes the place of the one under which a rollout was written: "
+                "of the row that it descends from, or of a template on the rollouts themselves.",
+                max=1,
+            ),
         },
         outputs={"log_probs": OutPort(PortType.LOG_PROBS, "One log-prob per token.")},
         rows=("rollouts", "pairs"),
@@ -32,13 +39,14 @@ class ReferenceNode(BaseNode):
         group="models",
         icon="anchor",
         help="Log-probs by frozen or following weights: what KL terms and preference losses "
-        "compare with. Usually a snapshot of the learner, refreshed when a phase starts.",
+        "compare with, usually a snapshot of the learner, refreshed when a phase starts. Or a "
+        "teacher, from which a learner with an algorithm at its port `reference` is distilled.",
         template={
             "kind": "reference",
             "model": {"type": "snapshot", "of": "actor", "refresh": "never"},
         },
         synonyms="kl, anchor, frozen, ref, reference policy, log probs, snapshot, ema, teacher, "
-        "prior",
+        "prior, distillation, distill, opd",
         summary=MODEL_PATHS,
         shown={
             "of": ("model.of", "model.with", "model.path", "model.run", "model.architecture"),

@@ -30,6 +30,8 @@ from coloop.algorithms.batch import Batch, split_units
 from coloop.algorithms.batch.passes import pack, tokens_of
 from coloop.algorithms.masks import wide
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
+from coloop.data.arrays import numbers_of
+from coloop.data.distributions import Distribution, Teacher, Words
 from coloop.errors import BackendMissing
 from coloop.models.build import vocabulary_of
 from coloop.models.heads import ONLY, has_words, score_head, score_heads
@@ -40,6 +42,15 @@ from coloop.workers.cpu.lean_attention import attend_by_products
 from coloop.workers.cpu.slabs import shared
 from coloop.workers.messages import AtOnce
 from coloop.workers.training import packing
+from coloop.workers.training.divergence import (
+    Asked,
+    Compared,
+    WordLogProbs,
+    compare_logits,
+    compare_states,
+    tell_logits,
+    tell_states,
+)
 from coloop.workers.training.fused import (
     PLAIN,
     EntropyMode,
@@ -63,10 +74,12 @@ NEAR, HALF_NEAR = 1e-4, 2.0**-3
 
 Packing = Literal["none", "rows", "varlen"]
 Result = TypeVar("Result")
-Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
-"""Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
+Said = tuple[Tensor | None, ...]
+"""Log-probs (N,), entropies (N,), values (N,), scores (B, C), and of a comparison with teachers the
+divergence, their mass and the own (N,), of those that were asked for."""
 
 WORDS = Needs()  # log-probs alone
+NOTHING: tuple[None, ...] = (None,) * 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +163,7 @@ class Heads(nn.Module):
         has_values: bool = False,
         ends: Tensor | None = None,
         node: str | None = None,
+        asked: Asked | Words | None = None,
     ) -> Said:
         """Args:
         places: (N,) flat position of the state that predicts each trained token.
@@ -158,6 +172,7 @@ class Heads(nn.Module):
         chunk: most targets whose logits are held at once.
         ends: (B,) flat position of each text's last token; None: no scores.
         node: whose score head is read; None: every one, side by side.
+        asked: teachers to compare with, or words to tell of.
         """
         if self._work is not None:
             return self._work()  # type: ignore[no-any-return]
@@ -166,23 +181,34 @@ class Heads(nn.Module):
             assert targets is not None
             logits = self.model(**inputs, use_cache=False).logits
             chosen = logits.flatten(0, 1).index_select(0, places)
-            return *_at_chunks(chosen, targets, heat, entropy, chunk), None, None
+            if isinstance(asked, Words):
+                return _in_place(tell_logits(chosen, targets, heat, asked, chunk))
+            if asked is not None:
+                return _in_place(compare_logits(chosen, targets, heat, asked, chunk))
+            return (*_at_chunks(chosen, targets, heat, entropy, chunk), *NOTHING[2:])
         hidden = parts.decoder(**inputs, use_cache=False).last_hidden_state.flatten(0, 1)
         states = hidden.index_select(0, places)
         log_probs: Tensor | None = None
         spread: Tensor | None = None
+        if asked is not None:
+            assert parts.words is not None
+            assert targets is not None
+            head, finish = parts.words, parts.finish
+            if isinstance(asked, Words):
+                return _in_place(tell_states(head, states, targets, heat, asked, chunk, finish))
+            return _in_place(compare_states(head, states, targets, heat, asked, chunk, finish))
         if targets is not None:
             assert parts.words is not None
-            asked = targets, heat, entropy
+            wanted = targets, heat, entropy
             if states.shape[0] > chunk:
                 log_probs, spread = log_probs_of_states(
-                    parts.words, states, *asked, chunk, parts.finish
+                    parts.words, states, *wanted, chunk, parts.finish
                 )
             else:
-                log_probs, spread = _log_probs(_linear(parts.words, states, parts.finish), *asked)
+                log_probs, spread = _log_probs(_linear(parts.words, states, parts.finish), *wanted)
         values = _scored(parts, states, node).squeeze(1) if has_values else None
         scores = None if ends is None else _scored(parts, hidden.index_select(0, ends), node)
-        return log_probs, spread, values, scores
+        return log_probs, spread, values, scores, *NOTHING[4:]
 
 
 class TokenModel:
@@ -298,8 +324,9 @@ class TokenModel:
         inputs, before, ends = self._inputs(
             batch, places, is_whole=is_whole, back=0 if needs.steps else 1
         )
+        asked = None if needs.comparison is None else Asked.of(batch, needs.comparison)
         with self._precision():
-            log_probs, spread, values, scores = self.call(
+            log_probs, spread, values, scores, *compared = self.call(
                 inputs,
                 before,
                 targets,
@@ -309,14 +336,56 @@ class TokenModel:
                 needs.values or needs.steps,
                 ends if needs.scores else None,
                 node,
+                asked,
             )
+        apart, mass, own_mass = (
+            None if numbers is None else _put(numbers, places, shape) for numbers in compared
+        )
         return ModelOutputs(
+            divergence=apart,
+            mass=mass,
+            own_mass=own_mass,
             log_probs=None if log_probs is None else _put(log_probs, places, shape),
             entropy=None if spread is None else _put(spread, places, shape),
             values=_put(values, places, shape) if values is not None and needs.values else None,
             steps=_put(values, places, shape) if values is not None and needs.steps else None,
             scores=scores,
         )
+
+    def distributions(
+        self, batch: Batch, words: Words, *, temperature: float | Tensor = 1.0
+    ) -> list[Teacher]:
+        """What the model says of the trained tokens of each text, and of other words there."""
+        self._check_heads(WORDS, ONLY)
+        width = batch.token_ids.shape[1]
+        places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
+        targets = batch.token_ids.flatten()[places]
+        heat = _heat_of_tokens(temperature, places // width)
+        inputs, before, _ = self._inputs(batch, places, is_whole=False)
+        chunk = self._chunk_size()
+        with self._precision():
+            told = self.call(inputs, before, targets, heat, "none", chunk, False, None, None, words)
+        chosen, asked, ids = told[0], told[4], told[5]
+        assert chosen is not None
+        assert asked is not None
+        sizes = batch.loss_mask.sum(1).tolist()
+        known: list[Any] = [None] * len(sizes)
+        if ids is not None:
+            known = [own.numpy() for own in torch.split(ids, sizes)]
+        return [
+            Teacher(
+                node="",
+                weight=1.0,
+                log_probs=numbers_of(log_probs.numpy()),
+                words=Distribution(log_probs=own.numpy(), ids=own_ids),
+            )
+            for log_probs, own, own_ids in zip(
+                torch.split(chosen.float().cpu(), sizes),
+                torch.split(asked, sizes),
+                known,
+                strict=True,
+            )
+        ]
 
     def _choices(self, batch: Batch, temperature: float | Tensor) -> Tensor:
         """(B, C) log-probs of the words of which it is asked whether they come next."""
@@ -441,6 +510,14 @@ class TokenModel:
             return self.options.loss_chunk
         vocabulary = vocabulary_of(self.model)
         return loss_chunk(vocabulary, on_cpu=(self._meant or self.device).type == "cpu")
+
+
+def _in_place(compared: Compared | WordLogProbs) -> Said:
+    """A comparison with teachers, or what is told to a student, in the order of what is said."""
+    if isinstance(compared, WordLogProbs):
+        return compared.log_probs, *NOTHING[:3], compared.words, compared.ids, None
+    log_probs, entropy, *others = compared
+    return log_probs, entropy, None, None, *others
 
 
 def _entropy_mode(needs: Needs) -> EntropyMode:

@@ -209,7 +209,7 @@ def log_probs_of_states(
         part=part,
         finish=finish,
         mesh=mesh,
-        compute=_compute_type(weight),
+        compute=compute_type(weight),
     )
     log_probs, spread = _LogProbsOfStates.apply(states, weight, bias, call)  # type: ignore[no-untyped-call]
     return log_probs, None if entropy == "none" else spread
@@ -242,7 +242,7 @@ class _LogProbsOfStates(torch.autograd.Function):
         to_bias = torch.empty_like(bias) if bias is not None and learns[2] else None
         with torch.autocast(states.device.type, enabled=False):
             for own, first, index, is_here, finished in _parts(states, weight, bias, call):
-                logits = finished / call.heat if _is_hot(call.heat) else finished
+                logits = finished / call.heat if is_hot(call.heat) else finished
                 away = logits - total[:, None]  # log p, (N, P)
                 into = away.exp()
                 if call.entropy == "learned" and grad_entropy is not None:
@@ -254,7 +254,7 @@ class _LogProbsOfStates(torch.autograd.Function):
                 slope = call.finish.slope(finished)
                 if isinstance(slope, Tensor) or slope != 1.0:
                     into.mul_(slope)
-                if _is_hot(call.heat):
+                if is_hot(call.heat):
                     into.div_(call.heat)
                 narrow = into.to(call.compute)
                 words = slice(first, first + len(own))
@@ -281,7 +281,7 @@ def _forward(
     sums: list[Tensor] = []
     spreads: list[Tensor] = []
     for _, _, index, is_here, finished in _parts(states, weight, bias, call):
-        logits = finished / call.heat if _is_hot(call.heat) else finished
+        logits = finished / call.heat if is_hot(call.heat) else finished
         picked = logits.gather(1, index[:, None]).squeeze(1)
         chosen = torch.where(is_here, picked, chosen)
         sums.append(logits.logsumexp(-1))
@@ -289,14 +289,14 @@ def _forward(
             by_word = logits.log_softmax(-1)
             spreads.append(-torch.linalg.vecdot(by_word.exp(), by_word))
     own = torch.stack(sums) if sums else torch.full_like(chosen[None], -torch.inf)  # (parts, N)
-    total = _log_sum(own.logsumexp(0), call.mesh)
+    total = log_sum(own.logsumexp(0), call.mesh)
     if call.mesh is not None:
         chosen = _sum(chosen, call.mesh)
     if call.entropy == "none":
         return chosen, total, None
     spread = torch.zeros_like(chosen)
-    for log_sum, inner in zip(sums, spreads, strict=True):
-        away = log_sum - total  # the part's own share of all, as a logarithm
+    for part_sum, inner in zip(sums, spreads, strict=True):
+        away = part_sum - total  # the part's own share of all, as a logarithm
         spread += away.exp() * (inner - away)
     return chosen, total, spread if call.mesh is None else _sum(spread, call.mesh)
 
@@ -316,11 +316,11 @@ def _parts(
         yield own, first, index, index == wanted, finished
 
 
-def _is_hot(heat: float | Tensor) -> bool:
+def is_hot(heat: float | Tensor) -> bool:
     return isinstance(heat, Tensor) or heat != 1.0
 
 
-def _compute_type(weight: Tensor) -> torch.dtype:
+def compute_type(weight: Tensor) -> torch.dtype:
     """The type in which autocast computes this product; without it, that of the weights."""
     device = weight.device.type
     if weight.dtype == torch.float64 or not torch.is_autocast_enabled(device):
@@ -333,7 +333,7 @@ def _sum(part: Tensor, mesh: DeviceMesh) -> Tensor:
     return part
 
 
-def _log_sum(own: Tensor, mesh: DeviceMesh | None) -> Tensor:
+def log_sum(own: Tensor, mesh: DeviceMesh | None) -> Tensor:
     if mesh is None:
         return own
     greatest = own.clone()

@@ -399,7 +399,7 @@ class Learner(ScoresTexts):
         outputs = self._tokens.outputs(part.sequences, train_batch.needs, node=train_batch.role)
         tensors = [
             *(outputs.log_probs, outputs.values, outputs.scores),
-            *(outputs.steps, outputs.choices),
+            *(outputs.steps, outputs.choices, outputs.divergence),
         ]
         zeros = [
             torch.where(torch.ones_like(numbers, dtype=torch.bool), 0.0, numbers).sum()

@@ -10,7 +10,7 @@ from coloop.algorithms.recipes.protocol import LossOutput
 
 Number = Tensor | float
 _Key = tuple[str, str]
-Told = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
+WordLogProbs = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
 """Sums with their counts, maxima and moments, by role and name."""
 
 NO_VARIANCE = 1e-12  # a variance below this share of the mean square is rounding
@@ -51,14 +51,14 @@ class Meter:
         for name, (truth, prediction) in output.explained.items():
             self.add_explained(role, name, truth, prediction)
 
-    def told(self) -> Told:
+    def told(self) -> WordLogProbs:
         """What was collected so far, in numbers that can be sent."""
         sums = {key: (float(total), float(count)) for key, (total, count) in self._sums.items()}
         maxima = {key: float(value) for key, value in self._maxima.items()}
         return sums, maxima, {key: value.tolist() for key, value in self._explained.items()}
 
     @classmethod
-    def whole(cls, parts: Iterable[Told]) -> "Meter":
+    def whole(cls, parts: Iterable[WordLogProbs]) -> "Meter":
         """What several collected, as if one had."""
         whole = cls()
         for own_sums, own_maxima, own_moments in parts:

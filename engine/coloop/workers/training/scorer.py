@@ -11,6 +11,7 @@ from coloop.algorithms.batch import Batch, collate
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.data.arrays import Numbers, numbers_of
+from coloop.data.distributions import Teacher, Words
 from coloop.errors import StopRequested
 from coloop.models.heads import ONLY
 from coloop.models.waiting import WeightsToCome
@@ -90,6 +91,35 @@ class ScoresTexts:
         by_token = (outputs.log_probs, outputs.values, outputs.steps)
         numbers = next(read for read in by_token if read is not None).numpy()
         return [numbers_of(numbers[row, :length].copy()) for row, length in enumerate(lengths)]
+
+    def distributions(
+        self,
+        sequences: Sequence[TokenSequence],
+        words: Words,
+        *,
+        temperature: float = 1.0,
+        hooks: Hooks | None = None,
+    ) -> list[Teacher]:
+        """What the model says of the trained tokens of each text, and of other words there.
+
+        Raises `StopRequested` between two micro-batches.
+        """
+        if not sequences:
+            return []
+        hooks = hooks or Hooks()
+        batch = collate([_bare(sequence) for sequence in sequences])
+        lengths, heat = batch.lengths(), effective_temperature(temperature)
+        said: dict[int, Teacher] = {}
+        for rows in passes_of(self._ranks, range(batch.size), lengths, self._tokens.split, batch):
+            if self._ranks.any(hooks.should_stop()):
+                raise StopRequested("stopped while texts were scored")
+            part = batch.select(rows or [0]).to(self._tokens.device)
+            with torch.no_grad():
+                texts = self._tokens.distributions(part, words, temperature=heat)
+            said.update(zip(rows, texts, strict=False))
+            hooks.progress(len(said), len(sequences))
+        known = {row: text for part in self._ranks.gathered(said) for row, text in part.items()}
+        return [known[row] for row in range(batch.size)]
 
     def _measure(
         self,

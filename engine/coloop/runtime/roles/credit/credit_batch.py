@@ -14,7 +14,7 @@ from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.credit import reward_of_rows
 from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.data.arrays import Numbers
-from coloop.data.tables import Row
+from coloop.data.tables import Row, Table
 from coloop.runtime.roles.credit.credit_rows import (
     Prompts,
     credit_of,
@@ -25,7 +25,7 @@ from coloop.runtime.roles.credit.credit_rows import (
 )
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import is_masked
-from coloop.spec.algorithm import ResolvedRewards, lambda_of
+from coloop.spec.algorithm import ResolvedRewards, lambda_of, reference_edges
 from coloop.spec.base import as_tuple
 from coloop.spec.training import Credit
 
@@ -62,7 +62,7 @@ def credit_batch_of(
     scored = everyone.scored()
     by_others = zip(scored.rows, scored.of_others or (), strict=True)
     others = {row.id for row, is_other in by_others if is_other}
-    reference = _by_row(table.log_probs for table in call.tables("reference"))
+    reference = _by_row(table.log_probs for table in _measured_against(node, settings, call))
     values = _by_row(table.values for table in call.tables("values"))
     greedy = _greedy_rewards(node, settings, call, credit)
     lacks: dict[str, Callable[[Row], bool]] = {
@@ -99,6 +99,17 @@ def credit_batch_of(
     )
     credited: CreditBatch = recipe_of(settings).credit(rows, settings, credit)  # type: ignore[attr-defined]
     return credited
+
+
+def _measured_against(node: str, settings: ResolvedRewards, call: Call) -> list[Table]:
+    """The log-probs to which this algorithm's KL is measured."""
+    named = settings.kl.reference if settings.kl is not None else None
+    read = reference_edges(call.context.spec, node, PORT)
+    return [
+        table
+        for edge, table in call.delivered("reference").items()
+        if edge in read and named in (None, edge.source.node)
+    ]
 
 
 def _by_row(tables: Iterable[Mapping[str, Any] | None]) -> dict[str, Numbers]:

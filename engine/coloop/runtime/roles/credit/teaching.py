@@ -15,6 +15,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import OTHER, Row, Table
 from coloop.errors import DataError
+from coloop.runtime.roles.credit.distilled import distilled_items
 from coloop.runtime.roles.protocol import Context, Inputs
 from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled, standing
 from coloop.runtime.roles.rows.texts import SIDES, as_pair, as_sequence, is_masked, strangers
@@ -47,7 +48,8 @@ LEFT_OUT = "rows/left_out"
 answers are missing."""
 MARGIN = "margin"
 """Default column with the margin of a pair."""
-COMPARED = ("reference", "prior")
+REFERENCE = "reference"
+COMPARED = (REFERENCE, "prior")
 """Ports with the log-probs that an algorithm compares its own with."""
 
 
@@ -59,6 +61,8 @@ def teaching_items(
     step: int,
 ) -> tuple[tuple[Unit, ...], dict[str, Any]]:
     """The units for an update from one port, and details of its rows for the log."""
+    if port == REFERENCE:
+        return distilled_items(node, context, inputs.get((node, port), {}))
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     sure = _loss_of_sure_pairs(entries) if port == PAIRS else None

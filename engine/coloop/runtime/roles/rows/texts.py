@@ -7,6 +7,7 @@ from typing import Any, Literal
 from coloop.algorithms.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
+from coloop.data.distributions import Teacher, Words
 from coloop.data.tables import ABSENT, Row, Table, Tokens
 from coloop.data.tables.row import child_row
 from coloop.errors import DataError, RequestRefused
@@ -176,15 +177,57 @@ def heat_of(row: Row) -> float:
     return (row.tokens.temperature if row.tokens else 1.0) or 1.0
 
 
-def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, Numbers | TooLong]:
-    """Log-probs of rows by a node's weights, by row id; one call per temperature."""
+def distributions_of(
+    node: str,
+    rows: Sequence[Row],
+    context: Context,
+    words: Words,
+    *,
+    temperature: float | None = None,
+    under: Mapping[str, Row] | None = None,
+) -> dict[str, Teacher | TooLong]:
+    """What a node says of the trained tokens of rows, and of other words there, by row id.
+
+    `temperature`: of all rows; None: that at which each was sampled. `under`: as for
+    `log_probs_of`.
+    """
+    hosts, group = context.hosts, context.groups[node]
+    said: dict[str, Teacher | TooLong] = {}
+    for heat, own in _by_heat(rows, temperature).items():
+        texts = [_read_under(row, under) for row in own]
+        replies = hosts.distributions(group, node, texts, heat, words)
+        said.update(zip((row.id for row in own), replies, strict=True))
+    return {row.id: said[row.id] for row in rows}
+
+
+def _by_heat(rows: Sequence[Row], temperature: float | None = None) -> dict[float, list[Row]]:
     by_heat: dict[float, list[Row]] = {}
     for row in rows:
-        by_heat.setdefault(heat_of(row), []).append(row)
+        heat = heat_of(row) if temperature is None else temperature
+        by_heat.setdefault(heat, []).append(row)
+    return by_heat
+
+
+def _read_under(row: Row, under: Mapping[str, Row] | None) -> TokenSequence:
+    if under is None:
+        return as_read(row)
+    asking = under[row.id]
+    text = Text(prompt=prompt_of(asking), target="", tools=tools_of(asking))
+    return as_read(row, under=text)
+
+
+def log_probs_of(
+    node: str, rows: Sequence[Row], context: Context, under: Mapping[str, Row] | None = None
+) -> dict[str, Numbers | TooLong]:
+    """Log-probs of rows by a node's weights, by row id; one call per temperature.
+
+    `under`: for each row, by its id, the row whose prompt its completion is read after; None: its
+    own.
+    """
     hosts, group = context.hosts, context.groups[node]
     log_probs: dict[str, Numbers | TooLong] = {}
-    for temperature, own in by_heat.items():
-        scored = hosts.score(group, node, [as_read(row) for row in own], temperature)
+    for temperature, own in _by_heat(rows).items():
+        scored = hosts.score(group, node, [_read_under(row, under) for row in own], temperature)
         log_probs.update(zip((row.id for row in own), scored, strict=True))
     return {row.id: log_probs[row.id] for row in rows}
 
