@@ -4,7 +4,6 @@ Exit codes: 0 every phase ended and every learner was updated, 1 the loop is not
 run failed, 2 it cannot be read.
 """
 
-import os
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +21,7 @@ from coloop.plan.run_check import check_run
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
+from coloop.workers import openmp
 
 
 def rehearse_command(
@@ -63,7 +63,7 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalRe
     refusals = check_run(spec, root=root).refusals
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    openmp.set_default_threads(1)
     from coloop.runtime.checkpoints.run_folder import RunRequest
     from coloop.runtime.run_files.event_file import read_events
     from coloop.runtime.start import run

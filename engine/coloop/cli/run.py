@@ -31,7 +31,7 @@ from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
-from coloop.workers import collecting
+from coloop.workers import collecting, openmp
 from coloop.workers.ray.ray_settings import starting_words
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
@@ -116,7 +116,7 @@ def run_command(
 def run_here(console: Console, request: RunRequest, *, as_json: bool) -> int:
     """Run a loop in this process with a display; returns the exit code."""
     threads = request.threads if request.cluster == "local" else None
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1))
+    openmp.set_default_threads(threads or 1)
     with collecting.not_while_loading():
         from coloop.runtime.start import run
 

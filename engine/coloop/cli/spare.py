@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from coloop.workers import collecting
+from coloop.workers import collecting, openmp
 
 IDLE_SECONDS = 900.0
 """How long a spare driver waits for its run."""
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--launch", help="A mark that identifies this process.")
     parser.add_argument("--seconds", type=float, default=IDLE_SECONDS)
     seconds = parser.parse_args().seconds
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    openmp.set_default_threads(1)
     answers = os.dup(1)
     os.dup2(2, 1)  # output of libraries goes to standard error
     orders: queue.Queue[Order] = queue.Queue()

@@ -12,6 +12,7 @@ from coloop.plan.types import WeightsPlan
 from coloop.spec import model_folders
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import DEFAULT_POOL
+from coloop.workers import openmp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +69,7 @@ MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3, "MALLOC_A
 def environment_of(threads: int) -> dict[str, str]:
     """Thread counts and malloc settings of a worker process."""
     malloc = {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
-    return {
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": "1",  # numpy's; it starts its threads when it is imported
-        **malloc,
-    }
+    return {**openmp.environment_of(threads), **malloc}
 
 
 def forwarded() -> dict[str, str]:
