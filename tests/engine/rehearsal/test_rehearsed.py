@@ -179,6 +179,18 @@ def test_made_rows_have_what_the_code_of_a_template_asks_for() -> None:
     assert [[one["role"] for one in row["messages"]] for row in rows] == [["user", "assistant"]] * 8
 
 
+def test_made_rows_have_what_a_reward_can_read() -> None:
+    coders = rehearsed(load((LOOPS / "magrpo-qwen2.5-coder-3b-2xH100.yaml").read_text("utf-8")))
+    students = rehearsed(load((LOOPS / "medvlsynther-qwen2.5-7b-8xH200.yaml").read_text("utf-8")))
+
+    tests, options = (
+        to_dict(one.spec)["nodes"]["held_out"]["source"]["rows"][1] for one in (coders, students)
+    )
+
+    assert tests["test_list"] == ["assert double(1) == 2"]
+    assert options["answer_idx"] == "B"
+
+
 def test_rows_of_a_file_that_is_there_stay(tmp_path: Path) -> None:
     source = "{type: hub, path: openai/gsm8k, name: main}"
     text = LARGE.replace(source, "{type: file, path: rows.jsonl}")

@@ -1,7 +1,7 @@
 """Reduces a loop to its rehearsal, by changes to its document."""
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from coloop.explain.rehearsal.lines import scripted
 from coloop.plan.settings.architecture import UnknownArchitecture, count_parameters
 from coloop.plan.settings.facts import architecture_of
+from coloop.spec.builtins import Choice, CodeTests
 from coloop.spec.data import FileSource, HubSource
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
@@ -240,12 +241,14 @@ MESSAGES = "messages"
 
 def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
     """Replace unavailable data with generated rows; returns notes."""
-    notes = []
+    notes, forms = [], dict(_forms(spec))
     for name, node in spec.nodes.items():
         if not isinstance(node, DatasetNode) or _is_here(node, root):
             continue
         columns = list(_columns(spec, name, node))
-        rows = [{column: _value(column, node, k) for column in columns} for k in range(COUNT)]
+        rows = [
+            {column: _value(column, node, k, forms) for column in columns} for k in range(COUNT)
+        ]
         document["nodes"][name]["source"] = {"type": "inline", "rows": rows}
         where = getattr(node.source, "path", "")
         names = ", ".join(columns)
@@ -275,8 +278,27 @@ def _columns(spec: LoopSpec, name: str, node: DatasetNode) -> Iterator[str]:
         yield node.columns.get(column, column)
 
 
-def _value(column: str, node: DatasetNode, k: int) -> Any:
+VALUES: Mapping[str, Callable[[int], Any]] = {
+    "choice": lambda k: "ABCD"[k % 4],
+    "code_tests": lambda k: [f"assert double({k}) == {2 * k}"],
+}
+"""By built-in reward, the value that it can read in its column, by the number of the row."""
+
+
+def _forms(spec: LoopSpec) -> Iterator[tuple[str, Callable[[int], Any]]]:
+    """Columns that must have values of a form, as a reward reads them."""
+    for node in spec.nodes.values():
+        source = getattr(node, "source", None)
+        if isinstance(source, Choice | CodeTests):
+            yield source.column, VALUES[source.name]
+
+
+def _value(
+    column: str, node: DatasetNode, k: int, forms: Mapping[str, Callable[[int], Any]]
+) -> Any:
     meaning = next((ours for ours, theirs in node.columns.items() if theirs == column), column)
+    if meaning in forms:
+        return forms[meaning](k)
     if meaning in NUMBERS:
         return NUMBERS[meaning]
     if meaning == node.unfold:
