@@ -163,6 +163,17 @@ export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", ru
 
 export const fetchRunSpec = (id: string) => read(client.GET("/api/runs/{run_id}/spec", run(id)));
 
+/** What each kind of control would change in the loop of a run. */
+export const fetchControlChoices = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/controls/choices", run(id)));
+
+/** The runs of a run's controls, with curves and the comparison. */
+export const fetchControls = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/controls", run(id)));
+
+export const startControl = (id: string, body: Bodies["NewControl"]) =>
+  read(client.POST("/api/runs/{run_id}/controls", { ...run(id), body }));
+
 export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/report", run(id)));
 
 export const stopRun = (id: string) =>

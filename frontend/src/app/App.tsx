@@ -65,6 +65,9 @@ const RunsPage = lazy(() => import("./RunsPage").then((module) => ({ default: mo
 const ComparePage = lazy(() =>
   import("./ComparePage").then((module) => ({ default: module.ComparePage })),
 );
+const ControlsPage = lazy(() =>
+  import("./ControlsPage").then((module) => ({ default: module.ControlsPage })),
+);
 const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
 
 startTheme();
@@ -100,6 +103,9 @@ export function App() {
                 </Route>
                 <Route path="/runs" component={RunsPage} />
                 <Route path="/runs/compare" component={ComparePage} />
+                <Route path="/runs/:id/controls">
+                  {({ id }) => <ControlsPage key={id} id={id} />}
+                </Route>
                 <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
                 <Route>
                   <Redirect to="/" replace />

@@ -16,6 +16,7 @@ import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 const REPORT = {
+  controls: [],
   predicted: {
     steps: 0,
     phases: {},
@@ -162,7 +163,7 @@ describe("a run that has ended", () => {
     const right = { ...REPORT, measured: REPORT.predicted };
 
     expect(findingOf(right)).toBe("A step took 400 ms, as predicted (400 ms).");
-    expect(findingOf({ predicted: NOTHING, measured: NOTHING })).toBe("");
+    expect(findingOf({ controls: [], predicted: NOTHING, measured: NOTHING })).toBe("");
   });
 
   it("a stage that did not run, or was not predicted, is said to be so", () => {

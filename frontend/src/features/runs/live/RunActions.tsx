@@ -3,6 +3,7 @@ import {
   ChartNoAxesColumn,
   ChevronDown,
   Dices,
+  FlaskConical,
   GitFork,
   LoaderCircle,
   Pencil,
@@ -11,13 +12,13 @@ import {
   Square,
 } from "lucide-react";
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { createLoop, fetchReport, stopRun } from "@/api/routes";
-import type { RunSummary } from "@/api/types";
+import type { Bodies, RunSummary } from "@/api/types";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import { resumeFrom, runAgain, useStartRun } from "@/features/runs/start/TrustDialog";
-import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
+import { formatBytes, formatPlural, formatRate, formatSeconds } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { useDocument, useOpenLoop } from "@/state/document/context";
@@ -25,6 +26,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem } from "@/ui/Menu";
 import { Answer } from "@/ui/States";
+import { kindTitle } from "../controls/arms";
 import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from "./report";
 
 export function RunActions({ onResumed }: { onResumed: () => void }) {
@@ -39,6 +41,8 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   const step = run.step ?? live.state.step ?? 0;
   const isOver = isFinal(run.state);
   const isStopping = run.state === "stopping";
+  const hasControls = run.state === "finished" && !run.tags.includes(CONTROL_TAG);
+  const label = hasControls ? "max-xl:sr-only" : ""; // where all buttons would be wider than the window
 
   const edit = async () => {
     const loopId = run.loop_id ?? (await createLoop({ yaml: store.getState().text })).id;
@@ -52,12 +56,16 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   };
   return (
     <>
-      <Button icon={<Pencil size={14} />} onClick={() => void attempt(edit)}>
-        {run.loop_id ? "Edit loop" : "Edit as a loop"}
+      <Button
+        icon={<Pencil size={14} />}
+        title={EDIT[run.loop_id ? "saved" : "copy"]}
+        onClick={() => void attempt(edit)}
+      >
+        <span className={label}>{EDIT[run.loop_id ? "saved" : "copy"]}</span>
       </Button>
       {step > 0 ? (
-        <Button icon={<GitFork size={14} />} onClick={() => setForking(true)}>
-          Fork
+        <Button icon={<GitFork size={14} />} title="Fork" onClick={() => setForking(true)}>
+          <span className={label}>Fork</span>
         </Button>
       ) : null}
       <ForkDialog
@@ -73,6 +81,15 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
           onClick={() => void attempt(resume)}
         >
           Resume
+        </Button>
+      ) : null}
+      {hasControls ? (
+        <Button
+          icon={<FlaskConical size={14} />}
+          title="Run the same loop without the part that is said to help, and compare"
+          onClick={() => navigate(`/runs/${run.id}/controls`)}
+        >
+          Run a control
         </Button>
       ) : null}
       {isOver ? (
@@ -97,6 +114,8 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   );
 }
 
+const CONTROL_TAG = "control";
+const EDIT = { saved: "Edit loop", copy: "Edit as a loop" };
 const SEEDS = 9999;
 
 interface AfterRunProps extends Pick<ReturnType<typeof useStartRun>, "isBusy" | "start"> {
@@ -163,6 +182,7 @@ function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
         {(report) => (
           <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
             <p className="text-sm">{findingOf(report, gauges?.stages)}</p>
+            <Controls run={run} controls={report.controls} />
             <Part title="Time" rows={timesOf(report)} format={formatSeconds} />
             <Part
               title="Tokens per second while busy"
@@ -178,6 +198,26 @@ function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
         )}
       </Answer>
     </Dialog>
+  );
+}
+
+type Control = Bodies["RunReport"]["controls"][number];
+
+/** Which controls of the run there are, by kind. */
+function Controls({ run, controls }: { run: string; controls: readonly Control[] }) {
+  if (controls.length === 0) return null;
+  const kinds = [...new Set(controls.map(({ kind }) => kind))];
+  const counts = kinds.map((kind) => {
+    const own = controls.filter((control) => control.kind === kind);
+    return `${kindTitle(kind)} (${formatPlural(own.length, "run")})`;
+  });
+  return (
+    <p className="text-sm">
+      Controls: {counts.join(", ")}.{" "}
+      <Link href={`/runs/${run}/controls`} className="text-accent-text underline">
+        Compare
+      </Link>
+    </p>
   );
 }
 

@@ -81,15 +81,24 @@ export function ChangeList({ label, none = "", failed = "", query }: ChangeListP
         changes.length === 0 ? (
           <p className="text-muted">{none}</p>
         ) : (
-          <ul aria-label={label} className="flex flex-col gap-1 text-xs">
-            {changes.map((change) => (
-              <li key={change.path} className="wrap-anywhere rounded-1 bg-sunken px-2 py-1">
-                <RichText text={change.words} />
-              </li>
-            ))}
-          </ul>
+          <Changes label={label} changes={changes} />
         )
       }
     </Answer>
+  );
+}
+
+export function Changes({ label, changes }: { label: string; changes: readonly SpecChange[] }) {
+  return (
+    <ul aria-label={label} className="flex flex-col gap-1 text-xs">
+      {changes.map((change) => (
+        <li
+          key={`${change.path} ${change.words}`}
+          className="wrap-anywhere rounded-1 bg-sunken px-2 py-1"
+        >
+          <RichText text={change.words} />
+        </li>
+      ))}
+    </ul>
   );
 }
