@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from coloop.errors import SpecProblem
+from coloop.spec.algorithm import kl_references
 from coloop.spec.base import as_tuple
 from coloop.spec.changes import TEACHING, as_edge
 from coloop.spec.documents import edge_names, split_path
@@ -79,8 +80,15 @@ class Draft:
         return self._phase_of(edge) in ("generate", "score")
 
     def teaches(self, edge: Edge) -> bool:
-        target = target_of(edge)
-        return target.port in PORTS[self.nodes[target.node]["kind"]].teaching
+        """Whether the target learns from what an edge brings. Which ports and references teach is
+        up to the node's algorithm, and does not change."""
+        target, source = target_of(edge), source_of(edge).node
+        port = PORTS[self.nodes[target.node]["kind"]].inputs.get(target.port)
+        if port is None or not port.teaching or not port.is_optional:
+            return port is not None and port.teaching
+        before = self.spec.nodes.get(target.node)
+        is_taught = before is not None and self.spec.graph.is_taught_at(target.node, target.port)
+        return is_taught and source not in kl_references(before)
 
     def _phase_of(self, edge: Edge) -> str | None:
         target = target_of(edge)
@@ -236,12 +244,11 @@ class Draft:
         """Remove the algorithms of teaching ports that nothing reaches any more."""
         for name, node in self.nodes.items():
             algorithm = node.get("algorithm")
-            ports = PORTS[node["kind"]].teaching
+            used = {target_of(e).port for e in self.edges_into(name) if self.teaches(e)}
             if not isinstance(algorithm, dict) or "name" in algorithm:
-                if algorithm is not None and not self.edges_into(name, *ports):
+                if algorithm is not None and not used:
                     del node["algorithm"]
                 continue
-            used = {target_of(edge).port for edge in self.edges_into(name, *ports)}
             before = {edge.target.port for edge in self.spec.graph.edges_into(name)}
             kept = {k: v for k, v in algorithm.items() if k in used or k not in before}
             if kept:
@@ -270,8 +277,7 @@ class Draft:
     def _taught(self, edges: Iterable[Edge], name: str) -> bool:
         owner = self.owner(name)
         return any(
-            target_of(edge).port in PORTS[self.nodes[target_of(edge).node]["kind"]].teaching
-            and self.owner(target_of(edge).node) == owner
+            self.teaches(edge) and self.owner(target_of(edge).node) == owner
             for edge in edges
             if target_of(edge).node in self.nodes
         )

@@ -4,7 +4,8 @@ The main learner is the one that the loop's main metric measures: `run.best`, el
 of the first evaluation, else the mean score of the first scorer without weights. A partner is
 another learner whose texts or scores reach what the main one is taught, another role on the same
 weights that does so, or a snapshot of learning weights that is refreshed again and again, such as
-the opponent of SPIN. Critics and references are part of an algorithm and no partners.
+the opponent of SPIN. Critics, and references that do not teach, are part of an algorithm and no
+partners.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Roles:
         sources = [
             edge.source.node
             for port in graph.teaching_ports(self.main)
-            for edge in graph.edges_into(self.main, port)
+            for edge in graph.teaching_edges_into(self.main, port)
         ]
         return self._above([*sources, self.main]) - {self.main}
 
@@ -92,7 +93,8 @@ class Roles:
         graph = self.spec.graph
         fed = []
         for port in graph.teaching_ports(self.main):
-            above = self._above(edge.source.node for edge in graph.edges_into(self.main, port))
+            edges = graph.teaching_edges_into(self.main, port)
+            above = self._above(edge.source.node for edge in edges)
             if set(self.partners) & above or self._above_own_rows(port) & set(self.partners):
                 fed.append(port)
         return tuple(fed)
@@ -137,7 +139,10 @@ class Roles:
         return owner_of(self.spec, self.main)
 
     def _serves(self, name: str) -> bool:
-        return self.spec.nodes[name].kind in PART_OF_AN_ALGORITHM
+        """Whether a node only serves an algorithm: a critic, or a reference that is no teacher."""
+        graph = self.spec.graph
+        is_teacher = any(graph.teaches(edge) for edge in graph.edges_out_of(name, "log_probs"))
+        return self.spec.nodes[name].kind in PART_OF_AN_ALGORITHM and not is_teacher
 
     def _keeps_moving(self, name: str) -> bool:
         """Whether a snapshot of weights that learn is refreshed more than once."""

@@ -103,7 +103,9 @@ def _deciding(roles: Roles, learner: str) -> Iterator[Edge]:
     """The edges by which scores decide what a learner is taught, at the scorers."""
     graph = roles.spec.graph
     waiting = [
-        edge for port in graph.teaching_ports(learner) for edge in graph.edges_into(learner, port)
+        edge
+        for port in graph.teaching_ports(learner)
+        for edge in graph.teaching_edges_into(learner, port)
     ]
     seen: set[str] = set()
     while waiting:
