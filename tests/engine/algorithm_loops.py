@@ -18,7 +18,7 @@ OWN_REWARDS = tuple(name for name in REWARDS_NAMES if name == family_of(name))
 """Algorithms of port `rewards`, parity presets left out."""
 PARITY = ("trl-grpo", "verl-grpo", "openrlhf-ppo", "openrlhf-reinforce-pp", "nemo-grpo")
 ONLINE_PAIRS = ("dpo", "online_dpo", "ipo", "kto", "orpo", "simpo")
-LOOPS = (*OWN_REWARDS, *ONLINE_PAIRS, "spin", "sft")
+LOOPS = (*OWN_REWARDS, *ONLINE_PAIRS, "spin", "sft", "opd")
 """What has a loop here."""
 
 TINY: Mapping[str, Any] = {"type": "scratch", "architecture": "tiny-qwen3"}
@@ -51,6 +51,8 @@ def algorithm_loop(
     family = family_of(name)
     if name == "sft":
         loop.learn_examples(algorithm)
+    elif name == "opd":
+        loop.learn_from_a_teacher(algorithm)
     elif name == "spin":
         loop.learn_own_against_gold(algorithm)
     elif name in ONLINE_PAIRS:
@@ -145,6 +147,23 @@ class _Loop:
             "model": {"type": "shared", "with": "opponent"},
         }
         self.edges += ["sides.pairs -> before.pairs", "before.log_probs -> actor.reference"]
+
+    def learn_from_a_teacher(self, algorithm: dict[str, Any]) -> None:
+        """What a teacher says of own texts, which learns by examples meanwhile."""
+        self.actor["algorithm"] = algorithm
+        self.nodes["teacher"] = {
+            "kind": "actor",
+            "model": self.actor["model"],
+            "algorithm": {"name": "sft"},
+            "training": self._training,
+        }
+        self.nodes["reads"] = {"kind": "reference", "model": {"type": "shared", "with": "teacher"}}
+        self.edges += [
+            f"{self._gold()} -> teacher.demonstrations",
+            "actor.rollouts -> reads.rollouts",
+            "reads.log_probs -> actor.reference",
+        ]
+        self._score("actor")
 
     def learn_examples(self, algorithm: dict[str, Any]) -> None:
         self.actor["algorithm"] = algorithm

@@ -28,6 +28,7 @@ from coloop.spec import presets
 from coloop.spec.algorithm import PORTS_OF, node_algorithms
 from coloop.spec.algorithms.registry import (
     ALGORITHMS,
+    DISTILLATION_BASE,
     FRAMEWORKS,
     PREFERENCE_BASE,
     REWARDS_BASE,
@@ -39,7 +40,12 @@ for _file in sorted(Path(__file__).parent.glob("test_*.py")):
     if _file.stem != "test_table":
         import_module(f"tests.engine.recipes.{_file.stem}")  # declares its literal numbers
 
-OWN_PORTS = ("rewards", "pairs", "demonstrations")
+BASES = {
+    "rewards": REWARDS_BASE,
+    "preference": PREFERENCE_BASE,
+    "distillation": DISTILLATION_BASE,
+}
+OWN_PORTS = ("rewards", "pairs", "demonstrations", "reference")
 """Of policies: these ports' algorithms are proved one by one."""
 
 FAMILIES: dict[str, str] = {
@@ -55,7 +61,10 @@ WITHOUT_GOLDEN = frozenset(
     {"remax", "reinforce", "sft", "dpo", "online_dpo", "ipo", "kto", "orpo", "simpo", "spin"}
 )
 """Of which no framework's own function was run; formulas and literal numbers hold them alone."""
-BY_OTHERS = {"dapo": "loss", "ppo": "gae, loss", "vapo": "gae", "pf_ppo": "gae, loss"}
+BY_OTHERS = {
+    **{"dapo": "loss", "ppo": "gae, loss", "vapo": "gae", "pf_ppo": "gae, loss"},
+    "opd": "divergence",
+}
 """Golden numbers that stand under the name of what an algorithm is made of."""
 
 PARITY_HEAD = "| preset | differs from | in | version | since the version read before |"
@@ -139,7 +148,7 @@ def parity_rows() -> Iterator[list[str]]:
     for record in ALGORITHMS.values():
         if record.framework is None:
             continue
-        base = REWARDS_BASE if record.fields == "rewards" else PREFERENCE_BASE
+        base = BASES[record.fields]
         own, family = {**base, **record.preset}, {**base, **ALGORITHMS[record.family].preset}
         different = [f"{name}: {_said(own[name])}" for name in own if own[name] != family[name]]
         changed = record.changed or ("unchanged" if record.since else "–")

@@ -18,6 +18,11 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "runs/test_bad_scorers.py::test_a_scorer_of_another_tokenizer_is_named",
         "workers/test_worker.py::test_token_ids_of_another_tokenizer_are_refused",
     ),
+    "a teacher with another tokenizer": (
+        WRONG,
+        "runs/test_distillation.py::"
+        "test_a_teacher_of_another_tokenizer_ends_the_run_before_it_starts",
+    ),
     "a reward model without a head": (
         "runs/test_scorers.py::test_a_frozen_scorer_without_a_head_is_no_scorer",
     ),

@@ -4,7 +4,7 @@ under a prompt of their own, and of texts that others wrote."""
 from typing import Any
 
 import pytest
-from tests.engine.runs.conftest import Runner
+from tests.engine.runs.conftest import Runner, same
 
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import patch
@@ -173,3 +173,51 @@ def test_a_teacher_of_another_tokenizer_ends_the_run_before_it_starts(runner: Ru
     assert ended.error.code == "learning.teacher_tokenizer"
     assert "`reads` teaches `student`" in ended.error.message
     assert not ended.of("stage.finished")
+
+
+def test_a_rollout_with_two_prompts_for_its_teacher_is_refused(runner: Runner) -> None:
+    """Two texts of a critic stand below each rollout; which of them is the prompt is not said."""
+    ended = runner(
+        changed(
+            **{
+                "nodes.critic": {
+                    "kind": "actor",
+                    "model": {"type": "shared", "with": "teacher"},
+                    "rollout": {"completions_per_prompt": 2, "max_new_tokens": 2},
+                },
+                "nodes.asked": {"kind": "template", "text": "{{ completion }}?"},
+            },
+            edges=[
+                "student.rollouts -> asked.rows",
+                "asked.rows -> critic.prompts",
+                "critic.rollouts -> reads.prompts",
+            ],
+        )
+    )
+
+    assert ended.state == "failed"
+    assert ended.error is not None
+    assert "has several prompts at `reads.prompts`" in ended.error.message
+
+
+def test_a_resumed_run_goes_on_bit_by_bit(runner: Runner) -> None:
+    text = changed(
+        **{
+            "nodes.student.algorithm": SUPPORTS["top_k"],
+            "nodes.reads.model": {"type": "snapshot", "of": "student", "refresh": {"every": 1}},
+            "run.checkpoint_every": 1,
+            "schedule.steps": 4,
+        }
+    )
+    whole = runner(text)
+
+    def is_second_checkpoint(event: dict[str, Any]) -> bool:
+        return event["type"] == "checkpoint" and event["step"] == 2
+
+    stopped = runner(text, stop_at=is_second_checkpoint)
+    resumed = runner(text, resume=stopped)
+
+    assert stopped.state == "stopped"
+    assert resumed.state == whole.state == "finished"
+    assert same(resumed.weights(), whole.weights())
+    assert resumed.readings() == whole.readings()

@@ -12,6 +12,7 @@ from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
+from coloop.plan.settings.distillation import received_bytes, reported_bytes
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.learning import Update, held_beside, plan_update
 from coloop.plan.settings.machine import PoolShare
@@ -92,7 +93,7 @@ class Memory:
                 self._stages_of[pool.name].append(stage)
         self.pools = tuple(self._pool(pool) for pool in survey.machine.pools.values())
         self.host_bytes = self._host_bytes()
-        """Host memory in use, over all ranks."""
+        """Host memory in use beside GPUs, over all ranks."""
 
     def _host_bytes(self) -> float:
         host = sum(
@@ -102,6 +103,11 @@ class Memory:
         host += sum(
             update.host_bytes * update.weights.shards * update.weights.model_parallel
             for update in self.updates.values()
+        )
+        host += sum(
+            received_bytes(self._survey, weights)
+            for weights in self._survey.weights.values()
+            if weights.pool.gpus
         )
         return host + sum(
             engine.weight_bytes * engine.tensor_parallel * engine.copies
@@ -294,6 +300,8 @@ class Memory:
         )
         for part, size in parts:
             yield Claim(weights.name, part, size, (stage,), first)
+        if not weights.pool.gpus:
+            yield Claim(weights.name, "transfer", received_bytes(self._survey, weights), (stage,))
 
     def _handing_on(self, weights: Weights) -> Iterator[Claim]:
         """GPU memory to gather sharded weights bucket by bucket, for engines and for a
@@ -348,6 +356,8 @@ class Memory:
             yield Claim(node, "activations", activations, (stage,))
             yield Claim(node, "logits", logits, (stage,))
             yield Claim(node, "transfer", layers, (stage,))
+            if not weights.pool.gpus:
+                yield Claim(node, "transfer", reported_bytes(self._survey, node), (stage,))
 
 
 def gathered_bytes(weights: Weights) -> float:
