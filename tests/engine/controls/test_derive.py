@@ -310,19 +310,65 @@ def test_controls_of_every_example_are_valid_or_refused_in_words(path: Path) -> 
             assert not [e for e in validate(one.spec).errors if e.code != "memory.over_budget"]
 
 
+# Roles on shared weights, and other systems
+
+
+def one(name: str, kind: ControlKind) -> Control:
+    return control_of(loop(name), kind, root=LOOPS)
+
+
 def test_a_role_on_shared_weights_becomes_a_copy_of_them() -> None:
-    path = EXAMPLES / "ssp.yaml"
-    if not path.exists():
-        pytest.skip("the examples of the language are not here")
-    spec = require(parse(path.read_text(encoding="utf-8")))
-    frozen = control_of(spec, "frozen", root=path.parent)
+    frozen = one("ssp", "frozen")
     proposer: Any = frozen.spec.nodes["proposer"]
     solver: Any = frozen.spec.nodes["solver"]
 
     assert frozen.learner == "solver"
     assert (proposer.model.type, proposer.model.of) == ("copy", "solver")
-    assert solver.model.type == "pretrained"
-    assert solver.training.optimizer.lr == 1e-6
-    plain = control_of(spec, "plain", root=path.parent)
-    assert {"proposer", "reader", "extracted", "pool"}.isdisjoint(plain.spec.nodes)
-    assert "answers.rows -> solver.prompts" in edges(plain.spec)
+    assert solver.model.type == "scratch"
+    assert solver.training.optimizer.lr == 2e-4
+    warm_up, self_play = frozen.spec.schedule.flat_phases()
+    assert warm_up.set["nodes.solver.training.optimizer.lr"] == 2e-3
+    assert self_play.learn == ("solver.rewards",)
+    assert self_play.do is not None
+    assert self_play.do.reset_optimizer == ("solver",)
+
+
+def test_a_solver_without_its_proposer_gets_rows_of_the_data() -> None:
+    spec = one("ssp", "plain").spec
+    made: Any = spec.nodes["solver_answers"]
+    probe: Any = spec.nodes["probe"]
+
+    assert {"proposer", "reader", "extracted", "pool"}.isdisjoint(spec.nodes)
+    assert "solver_answers.rows -> solver.prompts" in edges(spec)
+    assert made.columns == {"wanted": "answer"}  # as the held-out rows have it
+    assert made.source.split == "train"
+    assert probe.instead_of == "solver_answers"
+
+
+def test_self_play_without_its_own_judge_is_paid_by_the_truth_in_mini_batches_that_fit() -> None:
+    spec = one("mae", "plain").spec
+    solver: Any = spec.nodes["solver"]
+    evolve = spec.schedule.flat_phases()[-1]
+
+    assert {"truth.scores -> solver.rewards", "seeds.rows -> solver.prompts"} <= edges(spec)
+    assert (32 * solver.rollout.completions_per_prompt) % evolve.set[
+        "nodes.solver.training.mini_batch"
+    ] == 0
+
+
+def test_a_partner_that_the_learner_starts_from_trains_until_then() -> None:
+    spec = one("marti-chain", "plain").spec
+
+    assert "generator" in spec.nodes
+    assert "verifier" not in spec.nodes
+    assert learned(spec)["chain"] == ("refiner.rewards",)
+    assert "problems.rows -> refiner.prompts" in edges(spec)
+
+
+def test_the_outcome_chooses_where_a_judge_chose() -> None:
+    assert "exact.scores -> best.scores" in edges(one("smolsolver", "plain").spec)
+
+
+def test_partners_that_only_made_the_start_are_frozen_already() -> None:
+    with pytest.raises(ControlRefused, match="`rm` does not learn any more when `policy` begins"):
+        one("ppo-four-models", "frozen")

@@ -170,8 +170,8 @@ class Draft:
                 item["path"] = item["path"].replace(f"nodes.{old}.", f"nodes.{new}.", 1)
         for actions in self._actions():
             if old in as_tuple(actions.get("reset_optimizer")):
-                names = [new if name == old else name for name in actions["reset_optimizer"]]
-                actions["reset_optimizer"] = names
+                named = as_tuple(actions["reset_optimizer"])
+                actions["reset_optimizer"] = [new if name == old else name for name in named]
 
     # ---- schedule
 
@@ -205,7 +205,7 @@ class Draft:
     def finish(self) -> dict[str, Any]:
         """Drop what has lost its meaning and return the document."""
         self.drop_dead_lessons()
-        while gone := (self._needed_before & set(self.nodes)) - self._needed():
+        while gone := self._unread() | (self._needed_before & set(self.nodes)) - self._needed():
             self.drop(gone)
         self._clean_algorithms()
         self._clean_schedule()
@@ -219,6 +219,16 @@ class Draft:
             known = {name: at for name, at in layout.items() if name in self.nodes or "$" in name}
             self.document["layout"] = known
         return self.document
+
+    def _unread(self) -> set[str]:
+        """Buffers that something read before, and nothing reads any more."""
+        read = {source_of(edge).node for edge in self.edges}
+        graph = self.spec.graph
+        return {
+            name
+            for name, node in self.nodes.items()
+            if node["kind"] == "buffer" and name not in read and graph.edges_out_of(name)
+        }
 
     def _needed(self) -> set[str]:
         """Nodes that a learner, an evaluation or a filled buffer works with."""

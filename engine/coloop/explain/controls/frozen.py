@@ -39,9 +39,10 @@ def _require_partners(roles: Roles) -> None:
             roles.main,
         )
     if roles.begins is None or not (_late_lessons(roles) or roles.followers):
-        when = f" when `{roles.main}` begins to learn from it" if roles.begins else ""
+        when = f" when `{roles.main}` begins to learn from them" if roles.begins else ""
         raise ControlRefused(
-            f"{names(roles.partners)} no longer learns{when}: it is frozen in the loop already",
+            f"{names(roles.partners)} {'does' if len(roles.partners) == 1 else 'do'} not learn "
+            f"any more{when}: frozen in the loop already",
             roles.partners[0],
         )
 
@@ -60,9 +61,9 @@ def _freeze(roles: Roles, draft: Draft, *, is_apart: bool) -> str:
     late = _late_lessons(roles)
     still = {*late, *_critics_of(roles, late)}
     paths = {phase.path for phase in roles.together}
-    for path, phase in _phases_with_paths(draft):
+    for path, phase in phases_with_paths(draft):
         if path in paths:
-            _leave(phase, still)
+            leave(phase, still)
     if not draft.schedule.get("phases"):
         draft.remove_edges(lambda edge: draft.teaches(edge) and target_of(edge).node in still)
     begins = roles.begins
@@ -97,7 +98,8 @@ def _critics_of(roles: Roles, learners: dict[str, list[FlatPhase]]) -> list[str]
     return found
 
 
-def _leave(phase: dict[str, Any], still: set[str]) -> None:
+def leave(phase: dict[str, Any], still: set[str]) -> None:
+    """Nodes do not learn in a phase."""
     kept = [name for name in phase.get("learn", ()) if name.partition(".")[0] not in still]
     if "learn" in phase:
         phase["learn"] = kept
@@ -134,7 +136,7 @@ def _copy(roles: Roles, draft: Draft, name: str) -> str:
     return f"`{source}` made {_when(at)}"
 
 
-def _phases_with_paths(draft: Draft) -> Iterator[tuple[str, dict[str, Any]]]:
+def phases_with_paths(draft: Draft) -> Iterator[tuple[str, dict[str, Any]]]:
     def inside(items: list[dict[str, Any]], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for index, item in enumerate(items):
             if "phases" in item:

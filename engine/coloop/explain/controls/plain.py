@@ -8,20 +8,25 @@ prompts    that a partner wrote: the rows of the dataset that the partner began 
 nothing    left to reward: SFT on the demonstrations that the loop has, in the same steps
 """
 
+import copy
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal, get_args
 
 from coloop.errors import ControlRefused
 from coloop.explain.controls.draft import Draft, source_of, target_of
-from coloop.explain.controls.frozen import Edit
+from coloop.explain.controls.frozen import Edit, leave, phases_with_paths
 from coloop.explain.controls.roles import Roles, measured_scorers, names, told
-from coloop.explain.controls.scores import SCORERS
+from coloop.explain.controls.scores import PASSING, SCORERS
 from coloop.spec.nodes import DatasetNode
 
 WRITTEN = ("rows", "rollouts", "pairs")
 """Inputs of a buffer that a step writes."""
 CHOSEN_BY = frozenset({"labels", "selectors"})
 SFT = {"name": "sft"}
+Rows = Literal["as they are", "with columns", "to train"]
+ROWS: tuple[Rows, ...] = get_args(Rows)
+"""Of which rows prompts are made that a partner wrote: the rows that the partner began with, the
+same with the columns of the held-out rows, or the train split of the held-out rows."""
 
 
 def plain_edits(roles: Roles) -> Iterator[Edit]:
@@ -34,25 +39,82 @@ def plain_edits(roles: Roles) -> Iterator[Edit]:
         raise ControlRefused(
             f"nothing trains beside `{roles.main}`: the loop is its own plain control", roles.main
         )
-    yield lambda draft: _alone(roles, draft)
+    for rows in ROWS:
+        yield lambda draft, rows=rows: _alone(roles, draft, rows)  # type: ignore[misc]
     yield lambda draft: _imitating(roles, draft)
 
 
 # Without the partners.
 
 
-def _alone(roles: Roles, draft: Draft) -> str:
+def _alone(roles: Roles, draft: Draft, rows: Rows) -> str:
     gone = _partner_nodes(roles)
     said = [f"{told(roles.partners, 'leaves')} the loop"]
     said += _own_tools(roles, draft, gone)
-    said += _own_prompts(roles, draft, gone)
+    said += _own_prompts(roles, draft, gone, rows)
+    said += _own_choices(roles, draft, gone)
     said += _own_pairs(roles, draft, gone)
     said += _own_rewards(roles, draft, gone)
     _cut_probes(draft, gone)
-    draft.drop(gone)
-    while starved := {name for name in draft.nodes if _is_starved(roles, draft, name)}:
+    origins = _origins(roles, draft, gone)
+    draft.drop(gone - origins)
+    draft.remove_edges(lambda edge: source_of(edge).node in origins)
+    while starved := {name for name in draft.nodes if _is_starved(roles, draft, name)} - origins:
         draft.drop(starved)
+    if origins:
+        said.append(f"{names(origins)} trains only what `{roles.main}` starts from")
     return "; ".join(said)
+
+
+def _origins(roles: Roles, draft: Draft, gone: set[str]) -> set[str]:
+    """Removed nodes whose weights others start from: they learn until training together begins. A
+    critic starts from the main learner instead."""
+    origins: set[str] = set()
+    waiting = [name for name in draft.nodes if name not in gone]
+    while waiting:
+        name = waiting.pop()
+        model = draft.model(name)
+        source = model.get("of")
+        if source not in gone:
+            continue
+        if draft.nodes[name]["kind"] == "critic":
+            model["of"] = draft.owner(roles.main)
+        elif model["type"] == "copy" and source not in origins:
+            origins.add(source)
+            waiting.append(source)
+    paths = {phase.path for phase in roles.together}
+    for path, phase in phases_with_paths(draft):
+        if path in paths:
+            leave(phase, origins)
+    return origins
+
+
+def _own_choices(roles: Roles, draft: Draft, gone: set[str]) -> list[str]:
+    """Where a partner's scores choose what is taught, the outcome chooses."""
+    outcome = _outcome(roles, draft, gone)
+    lessons = [source_of(e).node for e in draft.edges_into(roles.main) if draft.teaches(e)]
+    passing = {
+        name
+        for name in draft.upstream(*lessons)
+        if draft.nodes[name]["kind"] in PASSING
+        and draft.edges_into(name, *WRITTEN)
+        and not any(
+            _depends(draft, edge, gone, stop=roles.main)
+            for edge in draft.edges_into(name, *WRITTEN)
+        )
+    }
+    judged = [
+        edge
+        for name in passing
+        for edge in draft.edges_into(name, "scores")
+        if _depends(draft, edge, gone, stop=roles.main)
+    ]
+    if outcome is None or not judged:
+        return []
+    for edge in judged:
+        edge["from"] = f"{outcome}.scores"
+        edge.pop("aggregate", None)
+    return [f"`{outcome}`, which the metric reads, chooses the rows for `{roles.main}`"]
 
 
 def _is_starved(roles: Roles, draft: Draft, name: str) -> bool:
@@ -84,11 +146,13 @@ def _own_tools(roles: Roles, draft: Draft, gone: set[str]) -> list[str]:
     return [f"`{roles.main}` cannot call {tools}"] if called else []
 
 
-def _own_prompts(roles: Roles, draft: Draft, gone: set[str]) -> list[str]:
+def _own_prompts(roles: Roles, draft: Draft, gone: set[str], rows: Rows) -> list[str]:
     """Prompts that a partner wrote become rows of the dataset that it began with."""
     read = [edge for edge in draft.edges_into(roles.main) if draft.brings(edge)]
     written = [edge for edge in read if _depends(draft, edge, gone, stop=roles.main)]
     if not written:
+        if rows != ROWS[0]:
+            raise ControlRefused("there is no other way to prompt it", roles.main)
         return []
     if other := next((edge for edge in written if target_of(edge).port != "prompts"), None):
         raise ControlRefused(
@@ -97,28 +161,72 @@ def _own_prompts(roles: Roles, draft: Draft, gone: set[str]) -> list[str]:
             roles.main,
         )
     between = draft.upstream(*(source_of(edge).node for edge in written))
-    sources = [
-        name
-        for name in between
-        if isinstance(roles.spec.nodes.get(name), DatasetNode) and _is_read_by_step(roles, name)
-    ]
+    source = _dataset(roles, draft, between, rows)
+    for edge in written:
+        draft.edges.remove(edge)
+    if not any(source_of(e).node == source for e in draft.edges_into(roles.main, "prompts")):
+        draft.add_edge(f"{source}.rows", f"{roles.main}.prompts")
+    for node in draft.nodes.values():
+        if node["kind"] == "evaluate" and node.get("instead_of") in between - {source}:
+            node["instead_of"] = source
+    _fit_mini_batch(roles, draft, source)
+    return [f"the prompts of `{roles.main}` are the rows of `{source}`"]
+
+
+def _dataset(roles: Roles, draft: Draft, between: set[str], rows: Rows) -> str:
+    """The dataset behind the prompts: itself, a new one with the columns of the held-out rows, or
+    the train split of these.
+
+    Raises:
+        ControlRefused: there is none, or it would be the same as that of another way.
+    """
     order = list(roles.spec.nodes)
-    sources.sort(key=order.index)
+    behind = [n for n in between if isinstance(roles.spec.nodes.get(n), DatasetNode)]
+    sources = sorted((n for n in behind if _is_read_by_step(roles, n)), key=order.index)
     if not sources:
         raise ControlRefused(
             f"{names(roles.partners)} writes the prompts of `{roles.main}`, and no dataset stands "
             "behind it",
             roles.main,
         )
-    for edge in written:
-        draft.edges.remove(edge)
-    prompts = f"{roles.main}.prompts"
-    if not any(source_of(e).node == sources[0] for e in draft.edges_into(roles.main, "prompts")):
-        draft.add_edge(f"{sources[0]}.rows", prompts)
-    for node in draft.nodes.values():
-        if node["kind"] == "evaluate" and node.get("instead_of") in between - {sources[0]}:
-            node["instead_of"] = sources[0]
-    return [f"the prompts of `{roles.main}` are the rows of `{sources[0]}`"]
+    source = sources[0]
+    if rows == "as they are":
+        return source
+    probe = (roles.metric or "").partition(".")[0]
+    held = next((source_of(edge).node for edge in draft.edges_into(probe, "rows")), None)
+    measured: dict[str, Any] = copy.deepcopy(draft.nodes[held]) if held is not None else {}
+    new = copy.deepcopy(draft.nodes[source])
+    if rows == "with columns":
+        if not measured.get("columns"):
+            raise ControlRefused("the held-out rows have no columns of their own", source)
+        new["columns"] = {**new.get("columns", {}), **measured["columns"]}
+    else:
+        if "split" not in measured.get("source", {}):
+            raise ControlRefused("the held-out rows have no train split", source)
+        measured["source"]["split"] = "train"
+        each = {k: v for k, v in new.items() if k == "rows_per_step"}
+        new = {**{k: v for k, v in measured.items() if k != "rows_per_step"}, **each}
+    return draft.add_node(f"{roles.main}_{source}", new)
+
+
+def _fit_mini_batch(roles: Roles, draft: Draft, dataset: str) -> None:
+    """Mini-batches that divide the rows of a step, about as many as before."""
+    owner = draft.owner(roles.main)
+    size = (draft.nodes[owner].get("training") or {}).get("mini_batch")
+    each = draft.nodes[dataset].get("rows_per_step")
+    completions = (draft.nodes[roles.main].get("rollout") or {}).get("completions_per_prompt", 1)
+    if not size or not each or (each * completions) % size == 0:
+        return
+    count = max(round(each * completions / size), 1)
+    while (each * completions) % count:
+        count -= 1
+    path, fitted = f"nodes.{owner}.training.mini_batch", each * completions // count
+    live = {phase.path for phase in roles.phases if (roles.main, "rewards") in phase.live}
+    for where, phase in phases_with_paths(draft):
+        if where in live:
+            phase["set"] = {**phase.get("set", {}), path: fitted}
+    if not draft.schedule.get("phases"):
+        draft.nodes[owner]["training"]["mini_batch"] = fitted
 
 
 def _is_read_by_step(roles: Roles, dataset: str) -> bool:
@@ -268,14 +376,16 @@ def _cut_probes(draft: Draft, gone: set[str]) -> None:
             if target_of(edge).port != "rows" and _depends(draft, edge, gone)
         ]
         ports = {target_of(edge).port for edge in cut}
-        of = [port for port in draft.nodes[name].get("of") or () if _node_of(port) not in gone]
+        asked = draft.nodes[name].get("of") or ()
+        of = [port for port in asked if _node_of(port) not in gone]
         for edge in cut:
             draft.edges.remove(edge)
         has_lost_all = "scores" in ports and not draft.edges_into(name, "scores")
+        has_lost_all |= bool(asked) and not of
         measures = any(target_of(edge).port != "rows" for edge in draft.edges_into(name))
         if ports & CHOSEN_BY or has_lost_all or not (measures or of):
             draft.drop([name])
-        elif draft.nodes[name].get("of"):
+        elif asked:
             draft.nodes[name]["of"] = of
 
 

@@ -102,7 +102,8 @@ class Roles:
     @cached_property
     def begins(self) -> FlatPhase | None:
         """The phase with which training together begins: the first that trains a port of the main
-        learner that partners reach; None if there is none."""
+        learner that partners reach, by rewards or the like rather than by demonstrations, from
+        which all may start; None if there is none."""
         first = next((turn for turn, phase in self._turns if self._is_together(phase)), None)
         return None if first is None else dict(self._turns)[first]
 
@@ -120,7 +121,8 @@ class Roles:
         return [(at, self.phases[turn.index]) for at, turn in enumerate(turns(self.spec))]
 
     def _is_together(self, phase: FlatPhase) -> bool:
-        return any((self.main, port) in phase.live for port in self.fed_ports)
+        ports = [port for port in self.fed_ports if port != "demonstrations"] or self.fed_ports
+        return any((self.main, port) in phase.live for port in ports)
 
     def _above_own_rows(self, port: str) -> frozenset[str]:
         """Nodes above the main learner's own rows, where a port teaches these."""
