@@ -342,6 +342,8 @@ class Section(BaseModel):
                 continue
             field = yaml_key(type(self), name)
             found = "" if holds else _found(self, wanted)
+            if kind == "missing_field":
+                wanted = _set_conditions(wanted)
             raise problem(kind, f"{words} {_condition(wanted)}{found}", field=field)
         return self
 
@@ -436,6 +438,11 @@ def _look_up(section: Any, path: str) -> Any:
 def _condition(wanted: Mapping[str, tuple[Any, ...]]) -> str:
     parts = [f"`{path}: {' | '.join(map(_written, values))}`" for path, values in wanted.items()]
     return " and ".join(parts)
+
+
+def _set_conditions(wanted: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[Any, ...]]:
+    """The conditions that something has to be set for; all of them if there is none."""
+    return {path: values for path, values in wanted.items() if None not in values} or wanted
 
 
 def _found(section: Any, wanted: Mapping[str, tuple[Any, ...]]) -> str:

@@ -227,7 +227,14 @@ class VerifierNode(BaseNode):
         shown={
             "method": ("method",),
             "template": ("template.text",),
-            "verdict": ("read.verdict", "read.number", "read.score", "checker", "answer"),
+            "verdict": (
+                "read.verdict",
+                "read.number",
+                "read.json",
+                "read.score",
+                "checker",
+                "answer",
+            ),
         },
     )
 
