@@ -44,6 +44,7 @@ def _tool(node: str, type_: str, /, **fields: Any) -> dict[str, Any]:
 
 
 ASKS = _tool("asks", "model", template={"text": "{{ question }}?"}, call="<(?P<question>.)>")
+RUBRIC = [{"name": "clear", "text": "it is clear"}]
 MODEL_REWARD = {"kind": "reward", "source": {"type": "model"}, "model": MODEL}
 HELPER = {"helper": {"kind": "actor", "model": MODEL, "rollout": ROLLOUT}}
 HELPED = ["helper.policy -> asks.policy", "asks.tool -> actor.tools"]
@@ -143,6 +144,17 @@ MORE: dict[str, Case] = {
         JUDGED,
         {"judge": {**MODEL_REWARD, "read": {"values": {"good": 1.0}}}},
     ),
+    "`read.activation`, which a reward by a chat model does not use (node `judge`)": (
+        JUDGED,
+        {
+            "judge": {
+                "kind": "reward",
+                "source": {"type": "chat", "url": "http://localhost:1/v1", "model": "m"},
+                "template": QUESTION,
+                "read": {"number": "([0-9])", "activation": "sigmoid"},
+            }
+        },
+    ),
     "`read.values`, which a verifier of method discriminative without `labels` does not use "
     "(node `judge`)": (
         JUDGED,
@@ -189,6 +201,31 @@ MORE: dict[str, Case] = {
         _writing(read={"granularity": "step"}),
     ),
     "`read.numbers` without `per: row`": (JUDGED, _writing(read={"numbers": "([0-9]): ([0-9])"})),
+    "`read.ranking` without `per: row`": (
+        JUDGED,
+        _writing(read={"verdict": "([0-9 ]+)", "ranking": True}),
+    ),
+    "`read.ask` without a rubric": (
+        JUDGED,
+        _writing(read={"number": "([0-9])", "ask": "one_by_one"}),
+    ),
+    "`read.ask: one_by_one` of a judge with a model of the loop (node `judge`)": (
+        JUDGED,
+        _writing(read={"number": "([0-9])", "rubric": RUBRIC, "ask": "one_by_one"}),
+    ),
+    "`read.rubric` with `per: row` (node `judge`)": (
+        ["actor.rollouts -> judge.rows", "judge.scores -> actor.rewards"],
+        _writing(read={"json": "all", "rubric": RUBRIC}, join={"gather": "problems"}, per="row"),
+    ),
+    "probabilities of labels, which a chat model by URL does not give (node `judge`)": (
+        JUDGED,
+        _judge(
+            "generative",
+            template=QUESTION,
+            read={"verdict": "(yes|no)", "labels": ["yes", "no"], "score": "probability"},
+            rollout={"engine": "chat", "chat": {"url": "http://localhost:1/v1", "model": "m"}},
+        ),
+    ),
     "one verdict as the score of every gathered row": (
         ["actor.rollouts -> judge.rows", "judge.scores -> actor.rewards"],
         _writing(read={"number": "([0-9])"}, join={"gather": "problems"}, per="row"),
