@@ -45,6 +45,8 @@ THEIRS: dict[str, dict[str, Any]] = {
     "trl-gspo": {"loss_type": "grpo", "importance_sampling_level": "sequence"},
     "trl-cispo": {"loss_type": "cispo", "epsilon_high": 5.0},
     "trl-sapo": {"loss_type": "sapo"},
+    "trl-luspo": {"loss_type": "luspo", "importance_sampling_level": "sequence"},
+    "trl-vespo": {"loss_type": "vespo"},
 }
 """What each of our presets is in TRL's words; `trl-grpo` is what TRL does where nobody says
 anything."""
