@@ -541,6 +541,14 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
                 f"add a filter with `resample` between `{name}` and its rewards; without it "
                 "this is `ppo`",
             )
+        if full.family == "gdpo" and len(facts.walk.into(name, "rewards")) == 1:
+            yield notice(
+                "learning.companion",
+                f"nodes.{name}.algorithm",
+                f"`{full.name}` compares several rewards one by one, but `{name}` has a single one",
+                f"connect each reward to `{name}.rewards` by an edge of its own; with a single one "
+                "this is `grpo`, normalized once more over the batch",
+            )
     for name in facts.learners:
         givers = [edge.source.node for edge in facts.walk.into(name, "pairs")]
         is_online = any(entry.name == "online_dpo" for entry in facts.algorithms(name, "pairs"))

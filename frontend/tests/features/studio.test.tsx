@@ -221,6 +221,12 @@ it("moves a weight, shows the total, and undoes it", () => {
   expect(edgesOf(store.getState().document)[1]?.weight).toBe(0.3);
 });
 
+it("combines rewards as the algorithm does where nothing is set", () => {
+  openStudio();
+
+  expect(screen.getByLabelText("Combine").textContent).toContain("as algorithm");
+});
+
 it("previews rows, shows the line that failed, and gives up on Cancel", async () => {
   openStudio();
   let signal: AbortSignal | undefined;
