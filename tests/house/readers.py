@@ -34,6 +34,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "RefreshOrder": ("runtime",),
     # nodes
     "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/survey.py", "plan/settings/rows.py"),
+    **dict.fromkeys(("Curriculum", "DifficultyBand"), ("data/curriculum.py", "runtime/roles")),
     "ActorNode": (
         *(
             "runtime/roles/credit/credit_batch.py",

@@ -108,6 +108,13 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
     if "images" in getattr(node, "columns", {}) and node.kind == "dataset":
         hint = "prompts are texts; a column of another name is data for templates and rewards"
         yield refusal(f"images in prompts (node `{name}`)", f"{at}.columns.images", hint)
+    if getattr(node, "curriculum", None) is not None and spec.schedule.max_staleness > 0:
+        yield refusal(
+            f"a curriculum with `max_staleness` (node `{name}`): rows of a step are drawn before "
+            "the scores of earlier steps are known",
+            f"{at}.curriculum",
+            "set `max_staleness: 0`, or remove the curriculum",
+        )
     if node.kind not in RUNNABLE_KINDS:
         yield refusal(f"nodes of kind {node.kind} (node `{name}`)", f"{at}.kind")
     if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:

@@ -134,6 +134,8 @@ class Steps:
         self.actions.step_done(flight.step_context.context.spec)
         self._is_whole = True
         self.step_done()
+        for role in self.roles.values():
+            role.step_ends(flight.unrolled.tables, flight.step_context.context)
         self.checkpoint_manager.note_change()
         self.arrivals.step_finished(phase, state.arrivals)
         self._read_metrics(flight)

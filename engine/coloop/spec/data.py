@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Annotated, Final, Literal, Self
 
@@ -20,6 +21,51 @@ from coloop.spec.base import (
     setting,
 )
 from coloop.spec.tasks import TaskSource
+
+
+class DifficultyBand(Section):
+    """Rows of a curriculum with similar scores."""
+
+    up_to: Number = setting()
+    """Largest mean score of its rows; rows above all bands belong to the last."""
+    weight: Number = setting(1.0, ge=0)
+    """Chance of its rows to be drawn, relative to 1 for rows that were never scored; 0: only where
+    the others are too few."""
+
+
+class Curriculum(Section):
+    """Draw rows by how difficult they have been."""
+
+    by: NodeId = setting(widget="node")
+    """The scorer that measures the difficulty: a row's mean over its completions."""
+    bands: tuple[DifficultyBand, ...] = setting(
+        default_factory=lambda: (
+            DifficultyBand(up_to=0.25, weight=0.2),
+            DifficultyBand(up_to=0.75, weight=1.0),
+            DifficultyBand(up_to=1.0, weight=0.2),
+        ),
+        min_length=1,
+        max_length=32,
+    )
+    """From hard to easy, with rising `up_to`."""
+    ema: Number = setting(0.0, ge=0, lt=1, level="advanced")
+    """Share of a row's old mean that is kept when it is scored again; 0: its latest scores
+    count."""
+
+    @model_validator(mode="after")
+    def _bands_rise(self) -> Self:
+        bounds = [band.up_to for band in self.bands]
+        for index, (low, high) in enumerate(pairwise(bounds)):
+            if high <= low:
+                raise problem(
+                    "bad_value",
+                    f"`up_to` must rise from band to band, but {high:g} follows {low:g}",
+                    field=f"bands.{index + 1}.up_to",
+                )
+        if not any(band.weight for band in self.bands):
+            raise problem("bad_value", "a band needs a `weight` above 0", field="bands")
+        return self
+
 
 FileFormat = Literal["jsonl", "json", "parquet", "csv", "tsv", "text"]
 FORMATS: Final[Mapping[str, FileFormat]] = {

@@ -442,6 +442,21 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
+def curricula_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
+    for name, node in facts.nodes.items():
+        curriculum = getattr(node, "curriculum", None)
+        if curriculum is None or curriculum.by not in facts.nodes:
+            continue
+        if name not in facts.walk.upstream(curriculum.by):
+            yield error(
+                "learning.curriculum_scorer",
+                f"nodes.{name}.curriculum.by",
+                f"`curriculum.by` names `{curriculum.by}`, which scores nothing that comes from "
+                f"`{name}`",
+                "name a scorer of completions of its rows",
+            )
+
+
 def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
     for node, port in sorted(facts.teaching_ports):
         edges = facts.walk.into(node, port)

@@ -31,6 +31,7 @@ OF_KINDS: Final = {
     "instead_of": ROW_GIVERS,
     "balance.by": SCORERS,
     "credit.class_weights.by": SCORERS,
+    "curriculum.by": SCORERS,
 }
 """By field, the kinds of the nodes that it may name; other fields may name any node."""
 

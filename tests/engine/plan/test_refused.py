@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coloop.plan.run_check import check_run
+from coloop.plan.run_check import check_drawn, check_run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 
@@ -106,3 +106,20 @@ def test_the_same_of_several_nodes_is_told_once() -> None:
         "valid, but `run` refuses it: `rollout.gpu_memory_utilization: 0.5` with the `torch`"
         " engine, which does not use it (`one`, `two`)"
     )
+
+
+def test_a_curriculum_needs_the_scores_of_the_step_before() -> None:
+    edges = [
+        "problems.rows -> one.prompts",
+        "one.rollouts -> exact.rollouts",
+        "exact.scores -> one.rewards",
+    ]
+    drawn = {**PROBLEMS, "curriculum": {"by": "exact"}}
+    nodes = {"problems": drawn, "one": actor(), "exact": EXACT}
+    ahead = {"steps": 1, "max_staleness": 1}
+
+    assert not check_drawn(build(nodes, edges))
+    [refusal] = check_drawn(build(nodes, edges, schedule=ahead))
+
+    assert refusal.path == "nodes.problems.curriculum"
+    assert "a curriculum with `max_staleness` (node `problems`)" in refusal.message

@@ -230,3 +230,83 @@ def test_keys_that_are_null_are_left_out_and_told_once(bench: Bench, rows_of: An
     plain = {"function": {"name": "add", "arguments": {"a": 1}}}
     assert rows[0].columns["target"] == [{**target[0], "tool_calls": [plain]}]
     assert [code for code, _ in loop.alerts] == ["data.nulls"]
+
+
+MARKED = {
+    "kind": "reward",
+    "source": {
+        "type": "python",
+        "code": "def reward(completions, **columns):\n"
+        "    return [float(c[1] in '02') for c in completions]\n",
+    },
+}
+"""1 for answers to the prompts p0 and p2."""
+
+
+@pytest.mark.parametrize("unfold", [False, True])
+def test_a_curriculum_measures_rows_by_what_descends_from_them(
+    unfold: bool, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    bands = [{"up_to": 0.5, "weight": 1}, {"up_to": 1.0, "weight": 0}]
+    rows: list[dict[str, Any]] = [{"prompt": f"p{n}"} for n in range(5)]
+    fields: dict[str, Any] = {"rows_per_step": 3, "curriculum": {"by": "mark", "bands": bands}}
+    if unfold:
+        rows = [{"prompt": [row["prompt"]]} for row in rows]
+        fields["unfold"] = "prompt"
+    nodes = {
+        "sums": rows_of(*rows, **fields, shuffle=True),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "mark": MARKED,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+    role = loop.roles["sums"]
+
+    steps = []
+    for number in range(1, 6):
+        tables = loop.step(number).tables
+        steps.append(sorted(row.columns["prompt"] for row in tables["sums", "rows"].rows))
+        role.step_ends(tables, loop.context)
+
+    # once all were seen, the two that are always right fill nothing any more
+    assert steps[-1] == steps[-2] == ["p1", "p3", "p4"]
+    means = dict(role.state()["pools"]["means"])
+    assert means == {0: 1.0, 1: 0.0, 2: 1.0, 3: 0.0, 4: 0.0}
+    assert loop.outcomes["sums.load"].metrics == {
+        "band/0.5": 0.6,
+        "band/1": 0.4,
+        "band/unmeasured": 0.0,
+    }
+
+
+def test_an_evaluation_neither_draws_nor_measures_by_the_curriculum(
+    bench: Bench, rows_of: Any
+) -> None:
+    fields = {"rows_per_step": 2, "curriculum": {"by": "mark"}, "shuffle": True}
+    nodes = {"gold": rows_of(*ROWS, **fields), "policy": LEARNER, "mark": MARKED}
+    loop = bench(nodes, TO_LEARNER)
+    before = loop.roles["gold"].state()
+
+    first = prompts(loop, 3, is_probe=True)
+
+    assert first[0] == first[1] == first[2]
+    assert loop.roles["gold"].state() == before
+
+
+def test_a_step_that_is_rolled_back_gives_its_draws_and_measurements_back(
+    bench: Bench, rows_of: Any
+) -> None:
+    fields = {"rows_per_step": 2, "curriculum": {"by": "mark"}, "shuffle": True}
+    nodes = {"gold": rows_of(*ROWS, **fields), "policy": LEARNER, "mark": MARKED}
+    loop = bench(nodes, TO_LEARNER)
+    role = loop.roles["gold"]
+    memory = role.remember()
+
+    once = prompts(loop, 1)
+    role.recall(memory)
+
+    assert prompts(loop, 1) == once

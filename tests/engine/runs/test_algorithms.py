@@ -58,6 +58,28 @@ def test_what_credit_remembers_goes_on_after_a_stop(runner: Callable[..., Any]) 
     assert any(name.startswith("class/") for (_, node, name) in whole.readings() if node == "actor")
 
 
+def test_a_curriculum_draws_by_what_was_scored_and_goes_on_after_a_stop(
+    runner: Callable[..., Any],
+) -> None:
+    loop = json.loads(algorithm_loop("grpo", steps=3, rows=3))
+    loop["nodes"]["problems"]["source"] |= {"size": 12}
+    bands = [{"up_to": 0.1, "weight": 0}, {"up_to": 1.0}]
+    loop["nodes"]["problems"]["curriculum"] = {"by": "exact", "bands": bands, "ema": 0.5}
+    text = json.dumps(loop)
+
+    whole = runner(text)
+    part = runner(text, stop_at=lambda event: is_told(event, 2))
+    resumed = runner(text, resume=part)
+
+    assert (whole.error, part.state, resumed.state) == (None, "stopped", "finished")
+    assert whole.readings() == resumed.readings()
+    assert same(whole.weights(), resumed.weights())
+    unmeasured = whole.metrics("problems", "band/unmeasured")
+    assert unmeasured[:2] == [1.0, 0.75]
+    shares = [whole.metrics("problems", f"band/{name}") for name in ("0.1", "1", "unmeasured")]
+    assert all(abs(sum(step) - 1) < 1e-9 for step in zip(*shares, strict=True))
+
+
 def is_told(event: dict[str, Any], step: int) -> bool:
     return event["type"] == "metrics" and event.get("step") == step and event.get("node") == "actor"
 

@@ -1,12 +1,14 @@
-"""Rows of a dataset: `load` gives the next rows of its source, in the order of its cursor."""
+"""Rows of a dataset: `load` gives the next rows of its source, in the order of its cursor, or as
+its curriculum draws them."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from coloop.data.curriculum import DifficultyPools
 from coloop.data.seeds import derive_seed
 from coloop.data.sources import DataCursor, Draw, Source, mark_of, open_source, steps_for, unfolded
 from coloop.data.tables import Row, Table
-from coloop.data.tables.row import child_row, root_row
+from coloop.data.tables.row import born_at, child_row, root_row, whole
 from coloop.plan.types import PhasePlan
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.spec.nodes import DatasetNode
@@ -27,6 +29,7 @@ class DatasetRole(NodeRole[DatasetNode]):
             seed=derive_seed(context.seed, node, "order"),
             shuffle=section.shuffle,
         )
+        self._pools = self._new_pools()
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
@@ -34,7 +37,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         if call.is_probe:
             rows = self._probe_rows(section)
         else:
-            rows = [self._row(draw) for draw in self._cursor.take(section.rows_per_step)]
+            rows = [self._row(draw) for draw in self._draws(section)]
         if section.unfold is not None:
             rows = [child for row in rows for child in self._children(row, section.unfold)]
         table = Table(rows=tuple(rows))
@@ -42,7 +45,40 @@ class DatasetRole(NodeRole[DatasetNode]):
         if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
             outputs["pairs"] = table
         alerts, self._alerts = self._alerts, []
-        return Outcome(outputs=outputs, samples=len(rows), alerts=alerts)
+        metrics = {}
+        if section.curriculum is not None and not call.is_probe:
+            shares = self._pools.shares(section.curriculum)
+            metrics = {f"band/{name}": share for name, share in shares.items()}
+        return Outcome(outputs=outputs, metrics=metrics, samples=len(rows), alerts=alerts)
+
+    def _draws(self, section: DatasetNode) -> list[Draw]:
+        draws = self._cursor.take(section.rows_per_step)
+        if section.curriculum is None:
+            return draws
+        return self._pools.take(len(draws), section.curriculum)
+
+    def step_ends(self, tables: Mapping[tuple[str, str], Table], context: Context) -> None:
+        """Measure the rows that the scorer of the curriculum has scored in this step."""
+        curriculum = self._section(context).curriculum
+        table = None if curriculum is None else tables.get((curriculum.by, "scores"))
+        if curriculum is None or table is None:
+            return
+        scores: dict[int, list[float]] = {}
+        for row in table.rows:
+            score = whole((table.scores or {}).get(row.id))
+            index = None if row.is_greedy else self._index_of(row)
+            if score is not None and index is not None:
+                scores.setdefault(index, []).append(float(score))
+        self._pools.observe(scores, ema=curriculum.ema)
+
+    def _index_of(self, row: Row) -> int | None:
+        """Index in the source of the row from which this one descends; None: from no row of it."""
+        own = [name for name in row.trail if born_at(name) == self._node]
+        root = max(own, key=lambda name: len(row.trail[name]), default=None)
+        return None if root is None else int(root.rpartition(".")[2])
+
+    def _new_pools(self) -> DifficultyPools:
+        return DifficultyPools(rows=len(self._source), seed=self._cursor.seed)
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """Start a new pass if the epochs of the phase are over this dataset."""
@@ -89,17 +125,23 @@ class DatasetRole(NodeRole[DatasetNode]):
         if section.source != self._opened_as:
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))
+            self._pools = self._new_pools()
 
     def remember(self) -> Any:
-        return self._source, self._opened_as, self._cursor, self._cursor.drawn
+        pools = self._pools
+        of_cursor = (self._source, self._opened_as, self._cursor, self._cursor.drawn)
+        return of_cursor, (pools, pools.turn, pools.means)
 
     def recall(self, memory: Any) -> None:
-        self._source, self._opened_as, self._cursor, self._cursor.drawn = memory
+        of_cursor, of_pools = memory
+        self._source, self._opened_as, self._cursor, self._cursor.drawn = of_cursor
+        self._pools, self._pools.turn, self._pools.means = of_pools
 
     def state(self) -> dict[str, Any]:
         changed = None if self._opened_as == self._as_written.source else self._opened_as
         source = None if changed is None else changed.model_dump(mode="json", by_alias=True)
-        return {**self._cursor.state(), "source": source, "mark": self._mark}
+        own = {"source": source, "mark": self._mark, "pools": self._pools.state()}
+        return {**self._cursor.state(), **own}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continue in the source that was open, whose parameters may differ from the spec's."""
@@ -109,6 +151,9 @@ class DatasetRole(NodeRole[DatasetNode]):
             )
             self._follow_changes(section)
         self._cursor.load(state)
+        self._pools = self._new_pools()
+        if state.get("pools") is not None:
+            self._pools.load(state["pools"])
         known = state.get("mark")
         if known is not None and known != self._mark:
             path = getattr(self._opened_as, "path", "")

@@ -159,6 +159,9 @@ class Role:
         """Called when a round of a phase begins. `updates`: number of updates in it by learner, if
         known."""
 
+    def step_ends(self, tables: Mapping[tuple[str, str], Table], context: Context) -> None:
+        """Called when a step is done. `tables`: its tables, by (node, output port)."""
+
     def can_begin(self, context: Context) -> bool:
         """Whether processing some groups of rows before the others are generated saves time."""
         del context

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
-from coloop.spec.base import Flag, Text, Whole, setting
-from coloop.spec.data import RowTokens, Source
+from pydantic import model_validator
+
+from coloop.spec.base import Flag, Text, Whole, problem, setting
+from coloop.spec.data import Curriculum, RowTokens, Source
 from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NOTHING, NamesByPort, own_columns
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, OutPort, PortType, Stage
@@ -46,10 +48,31 @@ class DatasetNode(BaseNode):
     """Lengths that the estimate uses if it cannot read the rows; null: default assumptions."""
     shuffle: Flag = setting(True)
     """A new order in every pass."""
+    curriculum: Curriculum | None = setting(None, level="advanced")
+    """Draw rows by how difficult they have been, instead of pass by pass; null: pass by pass."""
     unfold: Text | None = setting(None, level="advanced", widget="column")
     """A list column; each of its entries becomes a child row."""
     join: Literal["align"] = setting("align", level="expert", hidden=True)
     """A dataset has no inputs."""
+
+    @model_validator(mode="after")
+    def _curriculum_draws(self) -> Self:
+        if self.curriculum is None:
+            return self
+        if self.rows_per_step is None:
+            raise problem(
+                "conflict",
+                "without `rows_per_step` each step has all rows, and a curriculum draws nothing: "
+                "set `rows_per_step`",
+                field="curriculum",
+            )
+        if not self.shuffle:
+            raise problem(
+                "conflict",
+                "a curriculum draws rows at random: remove `shuffle: false`",
+                field="curriculum",
+            )
+        return self
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={"load": Stage(gives=("rows", "pairs"))},
