@@ -372,3 +372,49 @@ def test_the_outcome_chooses_where_a_judge_chose() -> None:
 def test_partners_that_only_made_the_start_are_frozen_already() -> None:
     with pytest.raises(ControlRefused, match="`rm` does not learn any more when `policy` begins"):
         one("ppo-four-models", "frozen")
+
+
+DISTILLED = """
+coloop: 1
+name: distilled
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, split: train}, rows_per_step: 8}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, split: test}, rows_per_step: 8}
+  teacher: {kind: reference, model: {type: scratch, architecture: tiny-qwen3}}
+  student:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 4, max_new_tokens: 8}
+    algorithm: {reference: {name: opd, support: full}, demonstrations: {name: sft}}
+  exact: {kind: reward, source: {type: builtin, name: exact_match}}
+  probe: {kind: evaluate, instead_of: problems, greedy: true, metrics: [accuracy]}
+edges:
+  - problems.rows -> student.prompts
+  - problems.rows -> student.demonstrations
+  - student.rollouts -> teacher.rollouts
+  - teacher.log_probs -> student.reference
+  - student.rollouts -> exact.rollouts
+  - held_out.rows -> probe.rows
+  - exact.scores -> probe.scores
+schedule:
+  phases:
+    - {name: format, steps: 4, learn: [student.demonstrations]}
+    - {name: distillation, steps: 6, learn: [student.reference]}
+hardware: {preset: cpu}
+"""
+
+
+def test_a_student_without_distillation_imitates_texts_of_the_teacher() -> None:
+    plain = control_of(require(parse(DISTILLED)), "plain")
+    writer: Any = plain.spec.nodes["teacher_writes"]
+    phase = plain.spec.schedule.flat_phases()[-1]
+
+    assert (
+        plain.says == "`student` imitates texts that `teacher` writes for the same prompts (SFT)."
+    )
+    assert writer.model.with_ == "teacher"
+    assert writer.rollout.completions_per_prompt == 4
+    assert {"problems.rows -> teacher_writes.prompts"} <= edges(plain.spec)
+    assert "teacher_writes.rollouts -> student.demonstrations" in edges(plain.spec)
+    assert phase.learn == ("student.demonstrations",)
+    assert sorted(phase.set.values()) == [0.0, 1.0]

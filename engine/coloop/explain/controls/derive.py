@@ -78,9 +78,19 @@ def control_of(
         except ControlRefused as refused:
             problem = problem or str(refused)
             continue
+        probe = (roles.metric or "").partition(".")[0]
+        if roles.metric is not None and probe not in draft.nodes:
+            problem = problem or f"`{roles.metric}`, by which runs are compared, would be gone"
+            continue
         _rename_metrics(roles, draft)
         document = draft.finish()
         parsed = from_dict(document)
+        begins = roles.begins
+        if parsed.spec is not None and begins is not None and not begins.is_whole:
+            left = {phase.name for phase in parsed.spec.schedule.flat_phases()}
+            if begins.name not in left:
+                problem = problem or f"nothing would be left to train in phase `{begins.name}`"
+                continue
         findings = list(parsed.diagnostics) if parsed.spec is None else _errors(parsed.spec, root)
         if findings:  # what is wrong with the loop itself is no reason against its controls
             known = {(one.code, one.node) for one in _errors(spec, root)}

@@ -35,6 +35,8 @@ def plain_edits(roles: Roles) -> Iterator[Edit]:
     Raises:
         ControlRefused: the main learner has no partner.
     """
+    if "reference" in roles.spec.graph.teaching_ports(roles.main):
+        yield lambda draft: _texts_of_teachers(roles, draft)
     if not roles.partners:
         raise ControlRefused(
             f"nothing trains beside `{roles.main}`: the loop is its own plain control", roles.main
@@ -391,6 +393,39 @@ def _cut_probes(draft: Draft, gone: set[str]) -> None:
 
 def _node_of(port: str) -> str:
     return port.partition(".")[0]
+
+
+# Distillation: SFT on what the teachers write, instead of what they say of the learner's texts.
+
+
+def _texts_of_teachers(roles: Roles, draft: Draft) -> str:
+    edges = [e for e in draft.edges_into(roles.main, "reference") if draft.teaches(e)]
+    teachers = list(dict.fromkeys(source_of(edge).node for edge in edges))
+    written = []
+    for teacher in teachers:
+        if draft.nodes[teacher].get("template"):
+            raise ControlRefused(
+                f"`{teacher}` reads the texts under another prompt, and cannot write them", teacher
+            )
+        read = {source_of(edge).node for edge in draft.edges_into(teacher, "rollouts")}
+        if roles.main not in read:
+            raise ControlRefused(
+                f"`{teacher}` reads a part of the texts: what {names(sorted(read))} passes on",
+                teacher,
+            )
+        rollout = copy.deepcopy(draft.nodes[roles.main].get("rollout", {}))
+        model = {"type": "shared", "with": draft.owner(teacher)}
+        actor = {"kind": "actor", "model": model, "rollout": rollout}
+        name = draft.add_node(f"{teacher}_writes", actor)
+        for edge in draft.edges_into(roles.main, "prompts"):
+            draft.add_edge(edge["from"], f"{name}.prompts")
+        written.append(draft.add_edge(f"{name}.rollouts", f"{roles.main}.reference"))
+    for edge in edges:
+        draft.edges.remove(edge)
+    _switch_lessons(roles, draft, roles.main, "reference", "demonstrations", written)
+    return (
+        f"`{roles.main}` imitates texts that {told(teachers, 'writes')} for the same prompts (SFT)"
+    )
 
 
 # Imitation instead of rewards and pairs.

@@ -91,11 +91,12 @@ class Roles:
     def fed_ports(self) -> tuple[str, ...]:
         """Teaching ports of the main learner that partners reach."""
         graph = self.spec.graph
+        owners = {self.owner_of(name) for name in self.partners} - {self._owner}
         fed = []
         for port in graph.teaching_ports(self.main):
             edges = graph.teaching_edges_into(self.main, port)
-            above = self._above(edge.source.node for edge in edges)
-            if set(self.partners) & above or self._above_own_rows(port) & set(self.partners):
+            above = self._above(edge.source.node for edge in edges) | self._above_own_rows(port)
+            if set(self.partners) & above or any(self.owner_of(name) in owners for name in above):
                 fed.append(port)
         return tuple(fed)
 
@@ -281,5 +282,5 @@ VERBS = {
     "leaves": "leave",
     "shares": "share",
     "imitates": "imitate",
-    "becomes": "become",
+    "writes": "write",
 }
