@@ -115,6 +115,8 @@ class InputInfo(Part):
     """When a step reads it."""
     teaching: bool
     """Whether it is a teaching port, which the `learn` of a phase can name."""
+    is_optional: bool
+    """Of a teaching port: it teaches only where the node's algorithm has an entry for it."""
     required: bool | str
     """Whether it needs an edge. A text is the condition under which it does, e.g. `where its values
     are used`."""

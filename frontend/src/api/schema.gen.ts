@@ -3336,6 +3336,11 @@ export interface components {
             /** Help */
             help: string;
             /**
+             * Is Optional
+             * @description Of a teaching port: it teaches only where the node's algorithm has an entry for it.
+             */
+            is_optional: boolean;
+            /**
              * Max
              * @description Most edges that may lead to it; null: any number.
              */

@@ -3,6 +3,7 @@
  * This is help while dragging; the server alone decides what is valid.
  */
 import type { Catalog, InputPort, KindInfo } from "@/api/types";
+import { readPath } from "@/lib/paths";
 import { portRef, portText } from "./edges";
 import type { Edge, LoopDocument, PortRef } from "./types";
 
@@ -23,7 +24,26 @@ export function outputPort(catalog: Catalog, document: LoopDocument, ref: PortRe
 
 export function inputPort(catalog: Catalog, document: LoopDocument, ref: PortRef) {
   const inputs = infoOf(catalog, document, ref.node)?.inputs;
-  return inputs?.find((port) => port.name === ref.port) ?? null;
+  const port = inputs?.find((one) => one.name === ref.port) ?? null;
+  return port && asItTeaches(catalog, document.nodes[ref.node], port);
+}
+
+/** The port as it is at a node: one that also serves other algorithms teaches where there is one for it. */
+export function asItTeaches(
+  catalog: Catalog,
+  node: LoopDocument["nodes"][string] | undefined,
+  port: InputPort,
+): InputPort {
+  if (!port.teaching || !port.is_optional) return port;
+  const path = catalog.kinds[node?.kind ?? ""]?.learning?.algorithm;
+  const own = node && path ? readPath(node, [path]) : null;
+  if (!own || typeof own !== "object") return { ...port, teaching: false };
+  const name = readPath(own, ["name"]);
+  const isTaught =
+    name === undefined
+      ? Boolean(readPath(own, [port.name]))
+      : (catalog.algorithms[port.name] ?? []).some((algorithm) => algorithm.name === name);
+  return isTaught ? port : { ...port, teaching: false };
 }
 
 export function accepts(catalog: Catalog, target: string, source: string): boolean {
@@ -64,7 +84,7 @@ export function preferredInput(
   inputs: readonly InputPort[],
   type: string | undefined,
 ): InputPort | undefined {
-  const works = inputs.filter((port) => !port.teaching);
+  const works = inputs.filter((port) => !port.teaching || port.is_optional);
   return works.find((port) => port.type === type) ?? works[0] ?? inputs[0];
 }
 

@@ -18,7 +18,9 @@ export function isLearner(catalog: Catalog, document: LoopDocument, id: string):
   const own = readPath(node, [kind.learning.algorithm]);
   if (own !== undefined && own !== null) return true;
   const { inputs } = edgeFacts(document.edges);
-  return kind.inputs.some((port) => port.teaching && inputs.has(`${id}.${port.name}`));
+  return kind.inputs.some(
+    (port) => port.teaching && !port.is_optional && inputs.has(`${id}.${port.name}`),
+  );
 }
 
 /** The number of every node that has one: those that the loop keeps, and the next free ones of other learners. */

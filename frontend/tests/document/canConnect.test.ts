@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { canConnect } from "@/document/canConnect";
+import type { Json } from "@/api/types";
+import { canConnect, teachingPorts } from "@/document/canConnect";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const ends = (from: string, to: string) => {
@@ -36,16 +37,32 @@ describe("canConnect", () => {
 
   it("refuses more edges than a port takes, except the one that is moved", () => {
     const loop = smallLoop();
-    loop.nodes.other = { kind: "reference", model: { type: "snapshot", of: "actor" } };
-    loop.edges.push({ from: "start.log_probs", to: "actor.reference" });
+    loop.nodes.other = { kind: "dataset" };
+    loop.edges.push({ from: "problems.rows", to: "start.prompts" });
 
-    expect(ask("other.log_probs", "actor.reference", loop)).toMatchObject({ ok: false });
-    expect(
-      ask("other.log_probs", "actor.reference", loop, "start.log_probs->actor.reference"),
-    ).toEqual({ ok: true });
+    expect(ask("other.rows", "start.prompts", loop)).toMatchObject({ ok: false });
+    expect(ask("other.rows", "start.prompts", loop, "problems.rows->start.prompts")).toEqual({
+      ok: true,
+    });
   });
 
   it("refuses ports that do not exist", () => {
     expect(ask("problems.nothing", "actor.prompts")).toMatchObject({ ok: false });
+  });
+});
+
+describe("teachingPorts", () => {
+  const names = (algorithm: Json) => {
+    const loop = smallLoop();
+    loop.nodes.actor = { ...loop.nodes.actor, kind: "actor", algorithm };
+    loop.edges.push({ from: "start.log_probs", to: "actor.reference" });
+    return teachingPorts(catalog, loop).map((port) => port.name);
+  };
+
+  it("has a reference only where the algorithm learns from it", () => {
+    expect(names({ name: "opd" })).toContain("actor.reference");
+    expect(names({ reference: { name: "opd" } })).toContain("actor.reference");
+    expect(names({ name: "grpo" })).not.toContain("actor.reference");
+    expect(names({ rewards: { name: "grpo" } })).not.toContain("actor.reference");
   });
 });

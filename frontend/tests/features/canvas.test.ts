@@ -283,14 +283,14 @@ describe("nodes", () => {
 
   it("from an input that takes no more nothing is offered", () => {
     const loop = smallLoop();
-    const from = { node: "actor", port: "reference", isOutput: false };
+    const from = { node: "actor", port: "values", isOutput: false };
     const offered = () =>
       Object.values(catalog.kinds)
         .filter((kind) => fittingPort(catalog, loop, from, kind))
         .map((kind) => kind.kind);
-    expect(offered()).toContain("reference");
+    expect(offered()).toContain("critic");
 
-    loop.edges.push({ from: "start.log_probs", to: "actor.reference" });
+    loop.edges.push({ from: "critic.values", to: "actor.values" });
 
     expect(offered()).toEqual([]);
   });

@@ -2,6 +2,7 @@ import { Handle, Position } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { memo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
+import { asItTeaches } from "@/document/canConnect";
 import { edgeFacts, portText } from "@/document/edges";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { classes } from "@/ui/classes";
@@ -26,7 +27,10 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
   const isReadonly = useDocument((state) => state.isReadonly);
   const { blocked, isOpen } = usePortFit(node, port.name, isInput);
   const type = catalog.port_types[port.type];
-  const isTeaching = "teaching" in port && port.teaching;
+  const isTeaching = useDocument(
+    (state) =>
+      "teaching" in port && asItTeaches(catalog, state.document.nodes[node], port).teaching,
+  );
 
   return (
     <div
@@ -37,7 +41,7 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
       data-blocked={blocked !== null || undefined}
       data-open={isOpen || undefined}
       data-connected={isConnected || undefined}
-      title={portTitle(port, blocked)}
+      title={portTitle(port, blocked, isTeaching)}
     >
       <Handle
         id={port.name}

@@ -1,6 +1,7 @@
 import { Handle, type Position } from "@xyflow/react";
 import type { CSSProperties, ReactNode } from "react";
 import type { Catalog, InputPort, OutputPort } from "@/api/types";
+import { asItTeaches } from "@/document/canConnect";
 import { kindOf } from "@/graph/geometry";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { usePortFit } from "./usePortFit";
@@ -28,8 +29,15 @@ export function PortHandle(props: PortHandleProps) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const { blocked, isOpen } = usePortFit(node, name, isTarget);
   const ports: readonly Port[] = (isTarget ? kind?.inputs : kind?.outputs) ?? [];
-  const port = ports.find((one) => one.name === name);
-  if (!port) return null;
+  const own = ports.find((one) => one.name === name);
+  const isTeaching = useDocument(
+    (state) =>
+      own !== undefined &&
+      "teaching" in own &&
+      asItTeaches(catalog, state.document.nodes[node], own).teaching,
+  );
+  if (!own) return null;
+  const port = "teaching" in own ? { ...own, teaching: isTeaching } : own;
   const type = catalog.port_types[port.type];
   return (
     <Handle
@@ -41,7 +49,7 @@ export function PortHandle(props: PortHandleProps) {
       data-blocked={blocked !== null || undefined}
       data-open={isOpen || undefined}
       style={style(type)}
-      title={portTitle(port, blocked)}
+      title={portTitle(port, blocked, isTeaching)}
       role="img"
       aria-label={`${isTarget ? "input" : "output"} ${node}.${name}${mark}`}
     >
@@ -50,8 +58,11 @@ export function PortHandle(props: PortHandleProps) {
   );
 }
 
-export function portTitle(port: InputPort | OutputPort, blocked: string | null): string {
-  const isTeaching = "teaching" in port && port.teaching;
+export function portTitle(
+  port: InputPort | OutputPort,
+  blocked: string | null,
+  isTeaching: boolean,
+): string {
   return [
     `${port.name}: ${port.type}`,
     port.help,
