@@ -5,8 +5,8 @@
     --seed N
     --list          rows, and which of them have results
 
-A run takes up to two hours of two cores and goes on from its last checkpoint where it was
-interrupted. Its folder, with events and log, is kept in `.coloop/experiments/real/`, its curves in
+A run takes up to two hours of two cores; one that was interrupted resumes from its last
+checkpoint. Its folder, with events and log, is kept in `.coloop/experiments/real/`, its curves in
 `kept/`, which is committed. Needs `make real` and `coloop models add smollm2-135m`.
 """
 
@@ -79,7 +79,7 @@ def result_of(row: Row) -> Result | None:
 
 
 def measure(row: Row) -> Result:
-    """Train it, or go on where it was interrupted, and keep its curves."""
+    """Train it, or resume its run, and keep its curves."""
     folder = RUNS / f"{row.name}-{row.hash()[:12]}"
     command = [sys.executable, "-m", "coloop", "run", "--local", "--runs-dir", str(RUNS)]
     if folder.exists():
