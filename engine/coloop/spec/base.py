@@ -440,7 +440,7 @@ def _condition(wanted: Mapping[str, tuple[Any, ...]]) -> str:
     return " and ".join(parts)
 
 
-def _set_conditions(wanted: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[Any, ...]]:
+def _set_conditions(wanted: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
     """The conditions that something has to be set for; all of them if there is none."""
     return {path: values for path, values in wanted.items() if None not in values} or wanted
 

@@ -343,6 +343,8 @@ def test_a_cut_answer_is_read_as_far_as_it_goes_and_counted(kind: str, judged: J
 
     assert rewards(loop) == [0.0, 0.0]
     assert loop.outcomes["judge.score"].metrics["service/cut"] == 1.0
+    if kind == "verifier":
+        assert loop.outcomes["judge.score"].metrics["rollout/finished"] == 0.0
     assert loop.outcomes["judge.score"].metrics["parse/none"] == 1.0
 
 

@@ -189,7 +189,7 @@ class ChatWriter(Writer):
             outputs={"rollouts": Table(rows=tuple(rows))},
             samples=len(rows),
             tokens=sum(answer.completion_tokens for answer in texts),
-            metrics=replies.metrics,
+            metrics={**replies.metrics, **_lengths(rows)},
             alerts=alerts,
         )
 
@@ -245,6 +245,17 @@ class ChatWriter(Writer):
                 columns[ANSWERS] = {name: one.text for name, one in answers.items()}
         k += self._first_k(row_prompt, call, greedy_extra=False)
         return child_row(self._node, row_prompt.row, k, columns, prompt=row_prompt.prompt)
+
+
+def _lengths(verdicts: Sequence[Row]) -> dict[str, float]:
+    """Metrics of verdicts: mean length, and the share that finished."""
+    written = [row for row in verdicts if FAILED not in row.columns]
+    if not written:
+        return {}
+    return {
+        "rollout/length": fmean(row.columns["length"] for row in written),
+        "rollout/finished": fmean(row.columns["finished"] for row in written),
+    }
 
 
 def _joined(texts: Mapping[str, str]) -> str:
