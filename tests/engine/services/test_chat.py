@@ -99,13 +99,14 @@ def test_a_schema_is_sent_as_a_response_format(served: Served, chat: Asking) -> 
         (lambda sent: sent is None, None),
     ],
 )
+@pytest.mark.parametrize("status", [400, 422, 500])
 def test_a_server_that_refuses_a_response_format_gets_another_one(
-    accepts: Callable[[Any], bool], form: Any, served: Served, chat: Asking
+    status: int, accepts: Callable[[Any], bool], form: Any, served: Served, chat: Asking
 ) -> None:
     def behave(one: Asked) -> Any:
         if accepts(one.body.get("response_format")):
             return reply('{"score": 3}')
-        return (422, {"detail": [{"loc": ["body", "response_format"], "msg": "not known"}]})
+        return (status, {"detail": [{"loc": ["body", "response_format"], "msg": "unknown"}]})
 
     web = served(behave)
     judge = chat(web)

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import IO, Any, Final
 
 from coloop.data.services.endpoint import Endpoint
-from coloop.data.services.replies import Nonsense, Unaccepted, shown
+from coloop.data.services.replies import Answered, Busy, Nonsense, shown
 from coloop.data.services.service import Service, collect
 from coloop.errors import ServiceFailed
 from coloop.spec.services import ChatService
@@ -253,11 +253,16 @@ class Forms:
             body = _other_format(body)
         return body
 
-    def amended(self, body: dict[str, Any], told: Unaccepted) -> dict[str, Any] | None:
+    def amended(self, body: dict[str, Any], told: Answered) -> dict[str, Any] | None:
         """Another form of a body that the server refused; None if there is none to try."""
-        if "response_format" in body and told.mentions("response_format", "json_schema", "schema"):
+        names: tuple[str, ...] = ("response_format", "json_schema", "schema")
+        if isinstance(told, Busy):  # llama-cpp-python refuses a field with status 500
+            names = ("response_format",)
+        if "response_format" in body and told.mentions(*names):
             self.answer_format = max(self.answer_format, _format_of(body) + 1)
             return _other_format(body)
+        if isinstance(told, Busy):
+            return None
         if "max_tokens" in body and told.mentions("max_completion_tokens"):
             self.is_newer = True
             return _newer(body)

@@ -27,6 +27,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 class Answered(Exception):
     """A reply that cannot be used."""
 
+    body = b""
+    """The whole reply, where its status is an error."""
+
     def __init__(self, found: str, said: str = "") -> None:
         """
         Args:
@@ -35,6 +38,11 @@ class Answered(Exception):
         """
         super().__init__(found, said)
         self.found, self.said = found, said
+
+    def mentions(self, *names: str) -> bool:
+        """Whether the reply contains one of these names of fields."""
+        text = self.body.decode("utf-8", "replace")
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
 
     def told(self, *, is_quiet: bool) -> str:
         """The message; `is_quiet` leaves out the excerpt."""
@@ -54,21 +62,16 @@ class Unaccepted(Nonsense):
 
     def __init__(self, found: str, hint: str, body: bytes) -> None:
         super().__init__(found, hint, shown(body))
-        self._body = body
-
-    def mentions(self, *names: str) -> bool:
-        """Whether the reply contains one of these names of fields."""
-        text = self._body.decode("utf-8", "replace")
-        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
+        self.body = body
 
 
 class Busy(Answered):
     """A failure after which a retry may help."""
 
-    def __init__(self, found: str, said: str = "", seconds: float = 0.0) -> None:
+    def __init__(self, found: str, said: str = "", seconds: float = 0.0, body: bytes = b"") -> None:
         """`seconds`: the delay that the service asks for (`Retry-After`)."""
         super().__init__(found, said)
-        self.seconds = seconds
+        self.seconds, self.body = seconds, body
 
 
 async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
@@ -96,7 +99,7 @@ def check_status(status: int, headers: Headers, body: bytes) -> None:
         )
     answered = f"answered status {status}"
     if status in RETRIED:
-        raise Busy(answered, shown(body), _retry_after(headers))
+        raise Busy(answered, shown(body), _retry_after(headers), body)
     hint = "check the log of the service"
     if status in UNACCEPTED:
         if status == 404:

@@ -21,7 +21,14 @@ import httpcore2
 
 from coloop.data.seeds import derive_seed
 from coloop.data.services.endpoint import CheckedNetwork, Endpoint
-from coloop.data.services.replies import Busy, Nonsense, Unaccepted, check_status, parse, read_body
+from coloop.data.services.replies import (
+    Answered,
+    Busy,
+    Nonsense,
+    check_status,
+    parse,
+    read_body,
+)
 from coloop.errors import ServiceFailed
 from coloop.spec.remotes import AllowedRemotes
 
@@ -44,13 +51,13 @@ class Service:
         *,
         largest_reply: int = LARGEST_REPLY,
         gate: Callable[[], None] | None = None,
-        amend: Callable[[Any, Unaccepted], Any] | None = None,
+        amend: Callable[[Any, Answered], Any] | None = None,
     ) -> None:
         """Raises `ServiceFailed` if the service may not be called, or its secret is missing.
 
         Args:
             gate: called before each request is sent; raises `ServiceFailed` to prevent it.
-            amend: gives another body for one that the service did not accept, or None.
+            amend: gives another body for one that the service answered with an error, or None.
         """
         self.endpoint = endpoint
         allowed = AllowedRemotes.from_environment()
@@ -110,20 +117,25 @@ class Service:
                     self._gate()
                 value = await self._attempt(data)
             except Busy as busy:
-                if attempt == attempts:
+                if (amended := self._amended(body, busy)) is not None:
+                    body, attempt = amended, attempt - 1
+                elif attempt == attempts:
                     raise self._given_up(busy, attempts) from None
-                await asyncio.sleep(self._pause(data, attempt, busy.seconds))
+                else:
+                    await asyncio.sleep(self._pause(data, attempt, busy.seconds))
             except Nonsense as nonsense:
                 self._circuit.answered()
-                amended = None
-                if self._amend is not None and isinstance(nonsense, Unaccepted):
-                    amended = self._amend(body, nonsense)
-                if amended is None:
+                if (amended := self._amended(body, nonsense)) is None:
                     raise self.nonsense(nonsense) from None
                 body, attempt = amended, attempt - 1
             else:
                 self._circuit.answered()
                 return self._read(value, read)
+
+    def _amended(self, body: Any, told: Answered) -> Any:
+        """Another body to send at once, instead of one whose reply is an error; None if there is
+        none."""
+        return self._amend(body, told) if self._amend is not None and told.body else None
 
     async def _attempt(self, data: bytes) -> Any:
         """One request; raises `Busy` if a retry may help, else `Nonsense`."""
