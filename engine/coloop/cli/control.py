@@ -200,19 +200,19 @@ def _arm(compared: Compared, kind: ControlKind, learner: str | None) -> ArmLoop:
 
 
 def _list(compared: Compared, learner: str | None, *, as_json: bool) -> int:
-    """Every kind with what it changes, or why the loop has none, and the runs that there are."""
-    said: dict[ControlKind, tuple[bool, str]] = {}
+    """Every kind with what it changes, or why the loop has none."""
+    answers: dict[ControlKind, tuple[bool, str]] = {}
     for kind in CONTROL_KINDS:
         try:
-            said[kind] = (True, _arm(compared, kind, learner).says)
+            answers[kind] = (True, _arm(compared, kind, learner).says)
         except ControlRefused as refused:
-            said[kind] = (False, str(refused))
+            answers[kind] = (False, str(refused))
     if as_json:
-        kinds = [{"kind": kind, "has": has, "says": says} for kind, (has, says) in said.items()]
+        kinds = [{"kind": kind, "has": has, "says": says} for kind, (has, says) in answers.items()]
         print_json({"of": compared.of, "controls": kinds})
         return 0
     table = table_of("kind", "what is changed")
-    for kind, (has, says) in said.items():  # what there is none of in grey
+    for kind, (has, says) in answers.items():  # what there is none of in grey
         table.add_row(kind if has else f"[dim]{kind}[/]", escape(says))
     console().print(table)
     return 0
@@ -290,7 +290,7 @@ def _state_of(folder: Path) -> str | None:
 
 def compared_arms(plan: Plan) -> list[Arm]:
     """The curves of all finished runs, by arm."""
-    known = {one.folder.name for one in runs_of(plan.compared.of, plan.runs_dir)}
+    known = {arm_run.folder.name for arm_run in runs_of(plan.compared.of, plan.runs_dir)}
     if plan.compared.folder is not None:
         known.add(plan.compared.folder.name)
     found: Mapping[ControlKind, list[Curve]] = {arm.kind: [] for arm in plan.arms}
@@ -318,8 +318,12 @@ def _print_comparison(plan: Plan, *, as_json: bool) -> None:
                 "begins": plan.arms[0].begins,
                 "arms": arms,
                 "comparisons": [
-                    {"kind": one.control.kind, "difference": one.difference, "leads": one.leads}
-                    for one in comparisons
+                    {
+                        "kind": comparison.control.kind,
+                        "difference": comparison.difference,
+                        "leads": comparison.leads,
+                    }
+                    for comparison in comparisons
                 ],
             }
         )
@@ -329,10 +333,10 @@ def _print_comparison(plan: Plan, *, as_json: bool) -> None:
     numbers = ("runs", "start", "end", "spread", "full leads by")
     table = table_of("arm", *numbers, "by more than the spread", right=numbers)
     table.add_row("full", str(len(full.curves)), *map(_number, (full.start, full.end, full.spread)))
-    for one in comparisons:
-        arm = one.control
-        numbers_of = (arm.start, arm.end, arm.spread, one.difference)
-        verdict = {True: "yes", False: "no", None: "needs two seeds"}[one.leads]
+    for comparison in comparisons:
+        arm = comparison.control
+        numbers_of = (arm.start, arm.end, arm.spread, comparison.difference)
+        verdict = {True: "yes", False: "no", None: "needs two seeds"}[comparison.leads]
         table.add_row(arm.kind, str(len(arm.curves)), *map(_number, numbers_of), verdict)
     out.print(table)
 
