@@ -221,3 +221,28 @@ def test_a_resumed_run_goes_on_bit_by_bit(runner: Runner) -> None:
     assert resumed.state == whole.state == "finished"
     assert same(resumed.weights(), whole.weights())
     assert resumed.readings() == whole.readings()
+
+
+def test_a_probe_measures_the_distance_on_other_rows(runner: Runner) -> None:
+    ended = runner(
+        changed(
+            **{
+                "nodes.held_out": {
+                    "kind": "dataset",
+                    "source": {"type": "task", "task": "arithmetic", "split": "test", "size": 4},
+                    "rows_per_step": 2,
+                },
+                "nodes.probe": {
+                    "kind": "evaluate",
+                    "instead_of": "problems",
+                    "of": ["student.reference"],
+                    "every": 3,
+                    "metrics": ["loss"],
+                },
+            },
+            edges=["held_out.rows -> probe.rows"],
+        )
+    )
+
+    assert ended.state == "finished", ended.error
+    assert len(ended.metrics("probe", "loss")) == 2
