@@ -100,12 +100,16 @@ describe("a node added from a port", () => {
   });
 
   it("gets none where the port is full", () => {
-    const { wrapper, store } = withReference();
-    const before = store.getState().document.edges;
+    const critic = catalog.kinds.critic as KindInfo;
+    const values = { node: "actor", port: "values", isOutput: false };
+    const { wrapper, store } = insideLoop();
     const { result } = renderHook(() => useAddNode(), { wrapper });
+    act(() => void result.current({ kind: critic, at: { x: 0, y: 0 }, from: values }));
+    const before = store.getState().document.edges;
 
-    act(() => void result.current({ kind, at: { x: 0, y: 0 }, from }));
+    act(() => void result.current({ kind: critic, at: { x: 0, y: 0 }, from: values }));
 
+    expect(before.at(-1)?.to).toBe("actor.values");
     expect(store.getState().document.edges).toEqual(before);
   });
 });
