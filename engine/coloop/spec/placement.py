@@ -79,7 +79,7 @@ ControlKind = Literal[
 class ControlOf(Section, title="control of a run"):
     """Which run this one is compared with."""
 
-    of: Name = setting(short="control of {}")
+    of: Name = setting(title="Compared with", short="control of {}")
     """Id of that run, or the name of its loop if there is no run of it yet."""
     kind: ControlKind = setting()
     """What differs from its loop; `full`: only the seed."""

@@ -13,6 +13,7 @@ from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.diagnostics import Change, Fix
 from coloop.spec.graph import PortRef
 from coloop.spec.modes import MODES, begins_as, mode_of
+from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import PORTS, accepts, is_of_use
 from coloop.validate.facts import Facts, a
 
@@ -180,7 +181,7 @@ def _work_for(facts: Facts, name: str, kind: str) -> tuple[str, str] | None:
             (str(source), port)
             for source in (*learned, *own)
             for port, section in PORTS[kind].inputs.items()
-            if not section.teaching
+            if port in NODE_CLASSES[kind].about.rows
             and accepts(
                 section.type, PORTS[facts.nodes[source.node].kind].outputs[source.port].type
             )

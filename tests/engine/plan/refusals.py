@@ -383,6 +383,19 @@ MORE: dict[str, Case] = {
             }
         },
     ),
+    "a curriculum with `max_staleness` (node `problems`): rows of a step are drawn before the "
+    "scores of earlier steps are known": ([], {"problems": {"curriculum": {"by": "exact"}}}),
+    "`of: [actor.reference]` without `instead_of` (node `probe`)": (
+        [
+            "actor.rollouts -> start.rollouts",
+            "start.log_probs -> actor.reference",
+            "actor.rollouts -> probe.rollouts",
+        ],
+        {
+            "actor": {"algorithm": {"rewards": {"name": "grpo"}, "reference": {"name": "opd"}}},
+            "probe": {"kind": "evaluate", "of": ["actor.reference"], "metrics": ["loss"]},
+        },
+    ),
     "handles (edge exact.check -> actor.tools)": (["exact.check -> actor.tools"], {}),
     "`training.dtype: float16`": ([], {"actor": {"training": {"dtype": "float16"}}}),
 }
@@ -395,7 +408,8 @@ def refused_loop(what: str) -> LoopSpec:
     actor = {"algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
     if "quantization" in what:
         actor["model"] = {"type": "pretrained", "path": "somewhere", **actor["model"]}
-    return loop([*GRPO, *edges], **{**nodes, "actor": actor})
+    schedule = {"steps": 3, "max_staleness": 1} if "max_staleness" in what else None
+    return loop([*GRPO, *edges], schedule, **{**nodes, "actor": actor})
 
 
 def places() -> Iterator[tuple[LoopSpec, str, str]]:

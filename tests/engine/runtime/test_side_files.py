@@ -4,15 +4,18 @@ import itertools
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.tables.test_serialize import rows
 
 from coloop.algorithms.batch import Pair, Sequence, Text
+from coloop.data.distributions import Distribution, Teacher
 from coloop.data.files.marks import Mark
 from coloop.data.tables import Row
 from coloop.data.tables.row import root_row
@@ -80,7 +83,19 @@ def test_what_waits_for_an_update_survives_a_file(tmp_path: Path) -> None:
     )
     text = Text(prompt=[{"role": "user", "content": "p"}], target="t\n")
     given = Sequence(id="t", text=text, weight=0.5, log_probs_reference=[-0.1])
-    waiting = {0: drawn, 1: given, 2: Pair(id="p", chosen=drawn, rejected=given, margin=0.25)}
+    words = Distribution(
+        log_probs=np.array([[-0.1, -2.5, -3.0]], dtype=np.float16),
+        ids=np.array([[4, 0, 7]], dtype=np.int32),
+    )
+    numbers = np.array([-0.1], dtype=np.float32)
+    teachers = (Teacher(node="teacher", weight=1.0, log_probs=numbers, words=words),)
+    taught = replace(drawn, teachers=teachers, under=text)
+    waiting = {
+        0: drawn,
+        1: given,
+        2: Pair(id="p", chosen=drawn, rejected=given, margin=0.25),
+        3: taught,
+    }
 
     path = tmp_path / "some.rows"
 

@@ -7,7 +7,8 @@ from coloop.spec.ports import HANDLES, PORTS, PortType
 ASIDE = {"library", "seed", "spare", "documents", "reference", "values"}
 """Inputs that play no part in a join."""
 
-HELD_OUT = {("evaluate", "rows"), ("evaluate", "pairs")}
+ASIDE_IN = {("evaluate", "rows"), ("evaluate", "pairs"), ("reference", "prompts")}
+"""The same by kind, where inputs of that name take part in joins of other kinds."""
 
 
 def test_every_input_is_rows_or_scores_or_aside() -> None:
@@ -17,7 +18,7 @@ def test_every_input_is_rows_or_scores_or_aside() -> None:
         named = {*NODE_CLASSES[kind].about.rows, *SCORE_INPUTS.get(kind, ())}
         for name, port in ports.inputs.items():
             aside = port.teaching or port.type in HANDLES or name in ASIDE
-            assert (name in named) != (aside or (kind, name) in HELD_OUT), (kind, name)
+            assert (name in named) != (aside or (kind, name) in ASIDE_IN), (kind, name)
 
 
 def test_scores_come_in_at_score_inputs_only() -> None:

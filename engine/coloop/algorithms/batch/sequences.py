@@ -121,6 +121,7 @@ class Sequence:
     def __post_init__(self) -> None:
         object.__setattr__(self, "token_ids", ids_of(self.token_ids))
         object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        object.__setattr__(self, "teachers", tuple(self.teachers))
         if self.choices is not None:
             object.__setattr__(self, "choices", ids_of(self.choices))
         for name in TOKEN_FIELDS:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,7 +101,8 @@ def write_rows(path: Path, rows: Mapping[int, Any]) -> str:
     def keep(array: NDArray[Any]) -> list[Any]:
         if id(array) not in places:
             body.extend(b"\0" * (-len(body) % ALIGNMENT))
-            places[id(array)] = [array.dtype.str, len(body), len(array)]
+            size = len(array) if array.ndim == 1 else list(array.shape)
+            places[id(array)] = [array.dtype.str, len(body), size]
             body.extend(array.tobytes())
             shared.append(array)
         return places[id(array)]
@@ -130,13 +132,15 @@ def read_rows(path: Path, kinds: Kinds, sha256: str) -> dict[int, Any]:
         )
     start = len(MAGIC) + COUNT_BYTES
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
-    known: dict[tuple[str, int, int], NDArray[Any]] = {}
+    known: dict[tuple[str, int, tuple[int, ...]], NDArray[Any]] = {}
 
     def fetch(entry: list[Any]) -> NDArray[Any]:
-        dtype, offset, count = entry
-        if (dtype, offset, count) not in known:
-            array = np.frombuffer(data, dtype=dtype, count=count, offset=end + offset)
-            known[dtype, offset, count] = owned(array)
-        return known[dtype, offset, count]
+        dtype, offset, size = entry
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        key = (dtype, offset, shape)
+        if key not in known:
+            array = np.frombuffer(data, dtype=dtype, count=prod(shape), offset=end + offset)
+            known[key] = owned(array) if len(shape) == 1 else array.reshape(shape).copy()
+        return known[key]
 
     return {number: from_plain(row, fetch, kinds) for number, row in json.loads(data[start:end])}

@@ -202,7 +202,7 @@ class VerifierNode(BaseNode):
         ),
         modes={
             "offline": InMode(
-                ports=("labels", "rewards", "pairs", "prior", "reference", "tools"),
+                ports=("rewards", "pairs", "prior", "reference", "tools"),
                 fields=ROLLOUT_PATHS,
             ),
             "reward_modeling": InMode(

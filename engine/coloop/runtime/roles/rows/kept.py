@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.algorithms.batch import Choice, Pair, Sequence, Text
+from coloop.data.distributions import Distribution, Teacher
 from coloop.data.tables import Row, Score
 from coloop.data.tables.rowfile import ROW_KINDS, Kinds
 
@@ -39,6 +40,8 @@ KINDS: Kinds = {
     "Pair": Pair,
     "Text": Text,
     "Choice": Choice,
+    "Teacher": Teacher,
+    "Distribution": Distribution,
     **ROW_KINDS,
 }
 """Types that kept rows may consist of, by name in the files."""
