@@ -109,22 +109,26 @@ def test_a_run_goes_on_with_the_answers_that_it_had(runner: Run, served: Any) ->
     """The server never says the same twice, and is not asked the same twice."""
     answers = unsteady()
     left = [20]
+    answered: list[str] = []
 
     def tired(asked: Asked) -> Any:
         left[0] -= 1
-        return answers(asked) if left[0] >= 0 else (503, "tired")
+        if left[0] < 0:
+            return (503, "tired")
+        answered.append(json.dumps(asked.body))
+        return answers(asked)
 
     web = served(tired)
     ended = runner(by_url(web))
     assert ended.state is RunStateName.FAILED
-    assert (ended.error.code, ended.error.node) == ("service.failed", "judge")
-    known = {json.dumps(one.body) for one in web.asked[:20]}
+    assert ended.error.code == "service.failed"
+    assert ended.error.node in {"judge", "clean"}  # both ask at the same time
 
     left[0] = 1000
     resumed = runner(by_url(web), resume=ended)
     assert resumed.state is RunStateName.FINISHED, resumed.error
-    again = [json.dumps(one.body) for one in web.asked[21:]]
-    assert known.isdisjoint(again)
+    assert len(answered) > 20
+    assert len(set(answered)) == len(answered)
     cached = [resumed.metrics(node, "service/cached") for node in ("judge", "clean")]
     assert sum(map(sum, cached)) > 0
 
