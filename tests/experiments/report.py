@@ -1,6 +1,6 @@
 """Writes the table and the figures of README.md from the kept results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -23,6 +23,10 @@ BEGIN, END = "<!-- results: written by python -m tests.experiments -->", "<!-- e
 
 Results = dict[str, list[Outcome]]
 """By arm, in the order of the seeds; without those that are missing."""
+Curved = Sequence[tuple[int, float]]
+"""Readings by steps since the phase began."""
+Drawn = MutableMapping[str, list[Curved]]
+"""By arm, a curve for each seed."""
 
 HEAD = (
     "system",
@@ -67,9 +71,14 @@ def write_report() -> None:
     lines += ["| " + " | ".join(_cells(one, every[one.preset])) + " |" for one in EXPERIMENTS]
     for experiment in EXPERIMENTS:
         lines += _notes(experiment, every[experiment.preset])
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    text = "\n".join([before + BEGIN, "", *lines, "", END + after])
+    write_part(BEGIN, END, lines)
+
+
+def write_part(begin: str, end: str, lines: Sequence[str]) -> None:
+    """Put lines between two marks of README.md."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    text = "\n".join([before + begin, "", *lines, "", end + after])
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -99,8 +108,11 @@ def _start_and_end(outcomes: Sequence[Outcome]) -> str:
 
 
 def _end(outcomes: Sequence[Outcome]) -> str:
+    return mean_and_spread([one.end for one in outcomes])
+
+
+def mean_and_spread(ends: Sequence[float]) -> str:
     """Mean and sample standard deviation."""
-    ends = [one.end for one in outcomes]
     if not ends:
         return "–"
     return f"{fmean(ends):.3f}" + (f" ± {stdev(ends):.3f}" if len(ends) > 1 else "")
@@ -114,7 +126,12 @@ def _notes(experiment: Experiment, results: Results) -> Iterator[str]:
         experiment.finding,
         _efforts(results),
     ]
-    figure = draw(experiment, results)
+    figure = draw(
+        FIGURES / f"{experiment.preset}.svg",
+        {arm: [_from_start(one) for one in found if one.steps] for arm, found in results.items()},
+        phase=experiment.phase,
+        reading=experiment.reading,
+    )
     texts = [text for text in texts if text]
     if not texts and figure is None:
         return
@@ -141,14 +158,14 @@ COLORS = {FULL: "#2563eb", CONTROL: "#d97706", SHUFFLED: "#9ca3af"}
 OTHERS = ("#059669", "#7c3aed", "#db2777")
 
 
-def draw(experiment: Experiment, results: Results) -> str | None:
-    """Draw each arm's mean and its range over the seeds; the path from README.md, None if no result
-    has steps."""
-    shown = {arm: [one for one in found if one.steps] for arm, found in results.items()}
-    shown = {arm: found for arm, found in shown.items() if found}
+def draw(
+    path: Path, curves: Mapping[str, Sequence[Curved]], *, phase: str, reading: str
+) -> str | None:
+    """Draw each arm's mean and its range over the seeds; the path from README.md, None if `full`
+    has no curve."""
+    shown = {arm: found for arm, found in curves.items() if found}
     if FULL not in shown:
         return None
-    path = FIGURES / f"{experiment.preset}.svg"
     try:
         from matplotlib import rcParams
         from matplotlib.figure import Figure
@@ -159,16 +176,15 @@ def draw(experiment: Experiment, results: Results) -> str | None:
     colors = iter(OTHERS)
     for arm, found in shown.items():
         color = COLORS.get(arm) or next(colors)
-        curves = [_from_start(one) for one in found]
-        count = min(map(len, curves))
-        steps = [step for step, _ in curves[0][:count]]
-        values = [[value for _, value in curve[:count]] for curve in curves]
+        count = min(map(len, found))
+        steps = [step for step, _ in found[0][:count]]
+        values = [[value for _, value in curve[:count]] for curve in found]
         means = [fmean(at) for at in zip(*values, strict=True)]
         low, high = ([limit(at) for at in zip(*values, strict=True)] for limit in (min, max))
         axes.plot(steps, means, color=color, label=arm)
         axes.fill_between(steps, low, high, color=color, alpha=0.15, linewidth=0)
-    axes.set_xlabel(f"steps since `{experiment.phase}` began")
-    axes.set_ylabel(experiment.reading)
+    axes.set_xlabel(f"steps since `{phase}` began")
+    axes.set_ylabel(reading)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.tight_layout()

@@ -1,13 +1,15 @@
 """`python -m tests.experiments.real`: train the loops of this folder that have no result yet.
 
     --loop NAME     these loops only; may be repeated, as the next two
-    --arm NAME      full or shuffled
+    --arm NAME      full, or another arm of the loop
     --seed N
     --list          rows, and which of them have results
+    --report        train nothing; write the table and the figures of ../README.md
 
-A run takes up to two hours of two cores; one that was interrupted resumes from its last
-checkpoint. Its folder, with events and log, is kept in `.coloop/experiments/real/`, its curves in
-`kept/`, which is committed. Needs `make real` and `coloop models add smollm2-135m`.
+A run takes up to an hour of two cores; one that was interrupted resumes from its last checkpoint.
+Its folder, with events and log, is kept in `.coloop/experiments/real/`, its curves in `kept/`,
+which is committed. Needs `make real`, `coloop models add smollm2-135m` and, for distillation,
+`python -m tests.experiments.real.make_student`.
 """
 
 import argparse
@@ -15,13 +17,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tests.bench.machine import ROOT
 from tests.engine.shuffles import Changes, shuffled
+from tests.experiments.report import FIGURES, Drawn, draw, mean_and_spread, write_part
 from tests.experiments.rows import engine
 
 from coloop.spec.diagnostics import Change
@@ -31,18 +35,78 @@ HERE = Path(__file__).parent
 KEPT = HERE / "kept"
 RUNS = ROOT / ".coloop" / "experiments" / "real"
 FULL = "full"
+CONTROL = "control"
 SEEDS = (1, 2, 3)
-CURVES = ("probe.accuracy", "actor.reward/mean", "actor.entropy", "actor.mismatch_kl")
-LOOPS: Mapping[str, Mapping[str, Changes]] = {
-    "grpo-sums": {FULL: (), "shuffled": shuffled(reward="right")},
+CURVES = (
+    "probe.accuracy",
+    "judged.pair_accuracy",
+    "judged.agreement",
+    "judged.class_recall",
+    "actor.reward/mean",
+    "actor.entropy",
+    "actor.mismatch_kl",
+    "student.distillation/divergence",
+)
+BEGIN, END = "<!-- real: written by python -m tests.experiments.real -->", "<!-- end of real -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    reading: str
+    """The metric that should rise, one of `CURVES`."""
+    phase: str
+    """The phase in which it should."""
+    control: str
+    """What the control does, for the table."""
+    arms: Mapping[str, Changes] = field(default_factory=dict)
+    """The edits of each arm but `full`."""
+
+
+LOOPS: Mapping[str, Loop] = {
+    "grpo-sums": Loop(
+        reading="probe.accuracy",
+        phase="rl",
+        control="rewards of other rows",
+        arms={CONTROL: shuffled(reward="right")},
+    ),
+    "judge-sums": Loop(
+        reading="judged.pair_accuracy",
+        phase="judge",
+        control="labels of other rows",
+        arms={CONTROL: shuffled(actor="solver", reward="right", readers=("judge.labels",))},
+    ),
+    "opd-sums": Loop(
+        reading="probe.accuracy",
+        phase="distillation",
+        control="SFT on texts of the teacher",
+        arms={
+            CONTROL: (
+                {
+                    "op": "set",
+                    "path": "schedule.phases.1.learn",
+                    "value": ["student.demonstrations"],
+                },
+                *(
+                    {"op": "remove_edge", "path": "edges", "value": edge}
+                    for edge in (
+                        "student.rollouts -> reads.rollouts",
+                        "reads.log_probs -> student.reference",
+                    )
+                ),
+                {"op": "remove", "path": "nodes.reads"},
+                {"op": "remove", "path": "nodes.student.algorithm.reference"},
+            )
+        },
+    ),
 }
-"""By file, the edits of each arm."""
+"""By file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     loop: str  # hash of its spec
     curves: Mapping[str, Sequence[tuple[int, float]]]  # by metric, (step, value)
+    began: int  # step of the last reading before the measured phase
     seconds: float  # of all steps, without loading and interruptions
     engine: str  # the last commit that changed it
     date: str
@@ -64,7 +128,8 @@ class Row:
 
     def text(self) -> str:
         seed = {"op": "set", "path": "run.seed", "value": self.seed}
-        changes = [Change(**change) for change in (seed, *LOOPS[self.loop][self.arm])]
+        edits = () if self.arm == FULL else LOOPS[self.loop].arms[self.arm]
+        changes = [Change(**change) for change in (seed, *edits)]
         return patch((HERE / f"{self.loop}.yaml").read_text(encoding="utf-8"), changes)
 
     def hash(self) -> str:
@@ -91,10 +156,12 @@ def measure(row: Row) -> Result:
         command += [str(spec), "--root", str(HERE), "--run-id", folder.name]
     subprocess.run(command, check=True)
     lines = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    curves, seconds = read(map(json.loads, lines))
+    events = [json.loads(line) for line in lines]
+    curves, seconds = read(events)
     result = Result(
         loop=row.hash(),
         curves=curves,
+        began=began(events, LOOPS[row.loop].phase),
         seconds=seconds,
         engine=engine(),
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -122,30 +189,86 @@ def read(
     return {name: sorted(points.items()) for name, points in found.items()}, sum(seconds.values())
 
 
-def shown(result: Result | None) -> str:
+def began(events: Iterable[Mapping[str, Any]], phase: str) -> int:
+    """The last step that had readings when a phase first began; 0 if none had."""
+    step = 0
+    for event in events:
+        if event["type"] == "phase" and event["phase"] == phase:
+            break
+        if event["type"] == "metrics":
+            step = event["step"]
+    return step
+
+
+def curve_of(row: Row, result: Result) -> Sequence[tuple[int, float]]:
+    """Readings from the start of the measured phase on; steps count from there."""
+    points = result.curves[LOOPS[row.loop].reading]
+    start = max((step for step, _ in points if step <= result.began), default=0)
+    return [(max(0, step - result.began), value) for step, value in points if step >= start]
+
+
+def shown(row: Row, result: Result | None) -> str:
     if result is None:
         return "missing"
-    points = result.curves[CURVES[0]]
+    points = curve_of(row, result)
     return f"{points[0][1]:.3f} -> {points[-1][1]:.3f} in {result.seconds / 60:.0f} min"
+
+
+def write_report() -> None:
+    """The part of ../README.md between the marks, and the figures."""
+    head = ("loop", "metric", "full", "control", "lead", "seeds", "control is", "minutes a run")
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    figures: list[str] = []
+    for name, loop in LOOPS.items():
+        found: dict[str, list[Result]] = {FULL: [], CONTROL: []}
+        curves: Drawn = {}
+        for row in every_row():
+            if row.loop == name and (result := result_of(row)) is not None:
+                found[row.arm].append(result)
+                curves.setdefault(row.arm, []).append(curve_of(row, result))
+        if FULL not in curves:
+            continue
+        ends = {arm: [curve[-1][1] for curve in drawn] for arm, drawn in curves.items()}
+        start = fmean(curve[0][1] for curve in curves[FULL])
+        lead = f"{fmean(ends[FULL]) - fmean(ends[CONTROL]):+.3f}" if CONTROL in ends else "–"
+        minutes = fmean(one.seconds for one in found[FULL]) / 60
+        cells = (
+            name,
+            loop.reading,
+            f"{start:.3f} → {mean_and_spread(ends[FULL])}",
+            mean_and_spread(ends.get(CONTROL, [])),
+            lead,
+            f"{len(found[FULL])} and {len(found[CONTROL])}",
+            loop.control,
+            f"{minutes:.0f}",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+        figure = draw(FIGURES / f"{name}.svg", curves, phase=loop.phase, reading=loop.reading)
+        if figure is not None:
+            figures += ["", f"![{loop.reading} of each arm of {name}]({figure})"]
+    write_part(BEGIN, END, [*lines, *figures])
+
+
+def every_row() -> list[Row]:
+    return [
+        Row(loop=name, arm=arm, seed=seed)
+        for seed in SEEDS
+        for name, loop in LOOPS.items()
+        for arm in (FULL, *loop.arms)
+    ]
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    rows = [
-        Row(loop=loop, arm=arm, seed=seed)
-        for seed in SEEDS
-        for loop, arms in LOOPS.items()
-        for arm in arms
-        if arm == FULL or seed == SEEDS[0]
-    ]
     arguments.add_argument("--loop", action="append", choices=LOOPS)
     arguments.add_argument("--arm", action="append")
     arguments.add_argument("--seed", action="append", type=int, choices=SEEDS)
     arguments.add_argument("--list", action="store_true")
+    arguments.add_argument("--report", action="store_true")
     given = arguments.parse_args()
-    for row in rows:
+    for row in () if given.report else every_row():
         is_chosen = (
             row.loop in (given.loop or [row.loop])
             and row.arm in (given.arm or [row.arm])
@@ -155,7 +278,9 @@ def main() -> int:
             result = result_of(row)
             if result is None and not given.list:
                 result = measure(row)
-            print(f"{row.name:<24} {shown(result)}", flush=True)
+            print(f"{row.name:<24} {shown(row, result)}", flush=True)
+    if not given.list:
+        write_report()
     return 0
 
 

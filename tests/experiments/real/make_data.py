@@ -1,5 +1,6 @@
 """Writes the problems of the loops in this folder: sums of two numbers from 1 to 20, asked as a
-chat. Which half of the 400 is held out follows from a fixed seed."""
+chat, and as `7+8=` for a solver without a chat template. Which half of the 400 is held out follows
+from a fixed seed."""
 
 import json
 import random
@@ -27,6 +28,8 @@ def main() -> None:
             for a, b in part
         ]
         (DATA / f"sums-{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        bare = [json.dumps({"prompt": f"{a}+{b}=", "answer": str(a + b)}) for a, b in part]
+        (DATA / f"bare-sums-{name}.jsonl").write_text("\n".join(bare) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
