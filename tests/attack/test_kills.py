@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.backend.servers import SOURCES, Server, environment_of, servers, settings_in
-from tests.bench.bench_chaos import LONGER
+from tests.bench.bench_chaos import SYSTEMS
 from tests.bench.killing import disturbed, text_of, weights_of
 from tests.engine.rank_processes import ranks_of
 
@@ -192,7 +192,7 @@ def test_server_driver_and_ranks_may_be_killed_at_any_moment(
 ) -> None:
     share = KILLS // 4
     victims = {"server": share, "driver": KILLS - 3 * share, "rank": share, "server, driver": share}
-    text = endless(text_of("grpo-arithmetic", 2, LONGER["grpo-arithmetic"]), 4 * KILLS)
+    text = endless(text_of("grpo-arithmetic", 2, SYSTEMS["grpo-arithmetic"]), 4 * KILLS)
     place = besiege()
     place.begin(text)
 
@@ -216,7 +216,7 @@ def test_the_servers_own_ray_may_be_killed_at_any_moment(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    text = endless(text_of("grpo-arithmetic", 1, LONGER["grpo-arithmetic"]), 6 * RAY_KILLS)
+    text = endless(text_of("grpo-arithmetic", 1, SYSTEMS["grpo-arithmetic"]), 6 * RAY_KILLS)
     place = besiege(COLOOP_LAUNCHER="ray_job")
     place.begin(text)
 

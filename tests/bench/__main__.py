@@ -43,7 +43,6 @@ BENCHES = {
     "two-halves": "bench_two_halves.run",
     "presets": "bench_presets.run",
     "chaos": "bench_chaos.run",
-    "chaos-systems": "bench_chaos_systems.run",
 }
 """In the order in which they run: short ones first."""
 

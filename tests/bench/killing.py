@@ -60,7 +60,7 @@ class Disturbed:
 
 def text_of(loop: str, workers: int, values: Mapping[str, Any]) -> str:
     """A tiny loop in a pool of so many processes, with a checkpoint of each step."""
-    wanted = {**TINY[loop], **values, "run.checkpoint_every": 1}
+    wanted = {**TINY.get(loop, {}), **values, "run.checkpoint_every": 1}
     if workers > 1:
         wanted["hardware.pools"] = {"main": {"workers": workers}}
     text = (LOOPS / f"{loop}.yaml").read_text(encoding="utf-8")
