@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.killing import Disturbed, disturbed, text_of
+from tests.bench.killing import Disturbed, disturbed, most_between, text_of
 from tests.bench.results import Goal, Result, Table
 from tests.engine.runs.conftest import DIGIT, PLAIN, REST, Ended
 
@@ -322,7 +322,7 @@ def killed(loop: str, victim: str, kills: int, folder: Path) -> tuple[tuple[str,
     text = text_of(loop, WORKERS[victim], SYSTEMS[loop])
     chance = random.Random(f"{loop} {victim}")
     calm = disturbed(folder / "calm", text, victim, 0, chance)
-    wild = disturbed(folder / "wild", text, victim, kills, chance)
+    wild = disturbed(folder / "wild", text, victim, kills, chance, most=most_between(calm, kills))
     other = differences(calm, wild)
     row = _row(loop, victim, calm, wild, other)
     goal = Goal(
@@ -348,9 +348,9 @@ def run(say: Callable[[str], None] | None = None) -> Result:
 def result_of(found: Sequence[tuple[tuple[str, ...], Goal]]) -> Result:
     """The page of these loops."""
     title = (
-        "A checkpoint of each step; SIGKILL up to 0.25 s after 1 to 60 events, one driver in ten "
-        "while it writes a checkpoint. Compared: weights, optimizers, what roles and run remember, "
-        "every metric of every step."
+        "A checkpoint of each step; SIGKILL at random moments over the whole run, one driver in "
+        "ten while it writes a checkpoint. Compared: weights, optimizers, what roles and run "
+        "remember, every metric of every step."
     )
     table = Table(title=title, head=HEAD, rows=tuple(row for row, _ in found))
     goals = tuple(goal for _, goal in found)

@@ -31,7 +31,7 @@ Strikes = Callable[[Event], bool]
 """Whether a process is killed at this event; asked of each in its order."""
 
 MOST_EVENTS = 60
-"""Between two kills."""
+"""Between two kills, at least; more in a run that tells more."""
 PAUSE = 0.25
 """Most seconds between an event and the kill, so that whatever takes time is hit in its middle."""
 SHARE_IN_WRITING = 0.1
@@ -50,6 +50,7 @@ class Disturbed:
     kills: int = 0
     drivers: int = 0
     replaced: int = 0
+    events: int = 0
     weights: str = ""
     seconds: float = 0.0
     places: Counter[str] = field(default_factory=Counter)
@@ -114,11 +115,13 @@ def disturbed(
     kills: int,
     chance: random.Random,
     places: Sequence[Strikes] = (),
+    most: int = MOST_EVENTS,
 ) -> Disturbed:
     """Run a loop to its end, killing so many processes on the way.
 
     Args:
         places: where the first kills are; the others are after a random number of events.
+        most: events between two kills.
     """
     folder.mkdir()
     (folder / "loop.yaml").write_text(text, encoding="utf-8")
@@ -127,8 +130,9 @@ def disturbed(
     while state != "finished" and done.drivers <= 3 * kills + 3:
         driver = Driver(folder, goes_on=done.drivers > 0)
         done.drivers += 1
-        strikes, is_killed = _next(done.kills, places, chance), False
+        strikes, is_killed = _next(done.kills, places, chance, most), False
         for event in driver.events():
+            done.events += 1
             state = event["state"] if event["type"] == "run.state" else state
             done.replaced += event.get("code") == "cluster.pool_replaced"
             if is_killed or state == "finished" or done.kills == kills or not strikes(event):
@@ -139,15 +143,20 @@ def disturbed(
             if targets:
                 chance.choice(targets).kill()
                 done.kills += 1
-            strikes, is_killed = _next(done.kills, places, chance), is_driver
+            strikes, is_killed = _next(done.kills, places, chance, most), is_driver
         if is_killed:
             _note_place(done)
     done.weights, done.seconds = weights_of(folder), time.monotonic() - began
     return done
 
 
-def _next(kills: int, places: Sequence[Strikes], chance: random.Random) -> Strikes:
-    return places[kills] if kills < len(places) else _after(chance.randint(1, MOST_EVENTS))
+def most_between(calm: Disturbed, kills: int) -> int:
+    """Most events between two kills that are spread over a whole run, by the run in peace."""
+    return max(MOST_EVENTS, 2 * calm.events // max(1, kills))
+
+
+def _next(kills: int, places: Sequence[Strikes], chance: random.Random, most: int) -> Strikes:
+    return places[kills] if kills < len(places) else _after(chance.randint(1, most))
 
 
 def _after(events: int) -> Strikes:
