@@ -14,6 +14,8 @@ CODE = re.compile(r"^[a-z_]+\.[a-z_]+$")
 NO_CODES = {"error", "control.jsonl", "events.jsonl", "plan.json", "run.lock"}
 OF_ALERTS = {"events", "checkpoint", "cluster", "credit", "edit", "evaluation", "plan", "reward"}
 OF_ALERTS |= {"rows", "run", "search", "buffer", "control"}
+IN_OUTCOMES = {"data", "filter", "learn", "prompts", "verifier"}
+"""Families of alerts that roles put into their outcomes as (code, message)."""
 
 
 def reported() -> set[str]:
@@ -30,12 +32,18 @@ def _codes_in(tree: ast.AST) -> Iterator[str]:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
                 is_error = name == "code"
-                is_alert = name.isupper() and text.partition(".")[0] in OF_ALERTS
+                is_alert = name.isupper() and text.partition(".")[0] in OF_ALERTS | IN_OUTCOMES
                 if CODE.match(text) and (is_error or is_alert):
                     yield text
             case ast.Call(
                 func=ast.Attribute(attr="alert"), args=[_, ast.Constant(value=str(text)), *_]
             ):
+                yield text
+            case (
+                ast.Tuple(elts=[ast.Constant(value=str(text)), _])
+                | ast.Tuple(elts=[_, ast.Constant(value=str(text)), _])
+                | ast.Call(func=ast.Name(id="Fits"), args=[_, ast.Constant(value=str(text)), *_])
+            ) if CODE.match(text) and text.partition(".")[0] in IN_OUTCOMES:
                 yield text
             case ast.keyword(arg="code", value=ast.Constant(value=str(text))) if CODE.match(text):
                 yield text

@@ -8,8 +8,9 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from rich.table import Table
 from rich.text import Text
 
 from coloop.cli.app import Json, Run, RunsDir
+from coloop.explain.codes import page_of
 from coloop.runtime.run_files.event_file import event_of
 
 Listener = Callable[[str, str], None]
 """Called with `event` or `gauges` and the JSON text."""
 ALERT_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
+SHOWN_ALERTS = 3
+"""Alerts of one code and node that are shown; the number of further ones is shown at the end."""
 SHOWN_METRICS = (
     *("reward/mean", "accuracy", "score", "loss", "kl", "entropy"),
     *("rollout/length", "mismatch_kl"),
@@ -41,6 +45,24 @@ def print_event(what: str, text: str) -> None:
         sys.stdout.flush()
 
 
+@dataclass(slots=True)
+class Unshown:
+    """Alerts of one code that were not shown."""
+
+    count: int = 0
+    nodes: dict[str, None] = field(default_factory=dict)
+    step: int = 0
+
+    def note(self, event: Mapping[str, Any]) -> None:
+        self.count += 1
+        self.nodes[event.get("node") or "the run"] = None
+        self.step = event.get("step") or 0
+
+    @property
+    def words(self) -> str:
+        return f"{self.count} more of {', '.join(self.nodes)}, up to step {self.step}"
+
+
 class RunDisplay:
     """A live display on a terminal, plain lines elsewhere."""
 
@@ -51,6 +73,10 @@ class RunDisplay:
         self._state = "starting"
         self._open: dict[tuple[str, ...], None] = {}
         """Unresolved alerts of the health checks: code and node."""
+        self._told: Counter[tuple[str, str]] = Counter()
+        """By code and node, how often an alert has come."""
+        self._more: dict[str, Unshown] = {}
+        """By code, the alerts that were not shown."""
         self._live = (
             Live(console=console, refresh_per_second=4, get_renderable=self._render)
             if console.is_terminal
@@ -82,6 +108,9 @@ class RunDisplay:
             case "run.state":
                 self._state = event["state"]
                 if event["state"] in FINAL:
+                    for code, more in self._more.items():
+                        self._say(f"  [yellow]{code}[/]: {more.words}")
+                    self._more.clear()
                     if self._open:
                         held = ", ".join(" of ".join(filter(None, key)) for key in self._open)
                         self._say(f"[yellow]{len(self._open)} unresolved[/]: {held}")
@@ -89,8 +118,9 @@ class RunDisplay:
                     has_words = event.get("message") and not event.get("error")
                     best = f"; {escape(event['message'])}" if has_words else ""
                     self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}{best}")
-                if event.get("error"):
-                    self._say(f"[red]{escape(event['error']['message'])}[/]")
+                if (error := event.get("error")) is not None:
+                    self._say(f"[red]{escape(error['message'])}[/]")
+                    self._say_next(error["code"], error.get("hint"))
             case "phase" if event["state"] == "started":
                 steps = f", {event['steps']} steps" if event.get("steps") else ""
                 learn = ", ".join(event["learn"]) or "no training"
@@ -116,11 +146,23 @@ class RunDisplay:
                 self._open.pop(key, None)
             else:
                 self._open[key] = None
+        code, node = event["code"], event.get("node") or ""
+        self._told[code, node] += 1
+        if self._told[code, node] > SHOWN_ALERTS and not event.get("metric"):
+            self._more.setdefault(code, Unshown()).note(event)
+            return
         colour = "green" if event.get("cleared") else ALERT_COLOURS[event["level"]]
         step = f"step {event['step']}: " if event.get("step") else ""
-        self._say(f"  [{colour}]{event['code']}[/]: {step}{escape(event['message'])}")
-        if event.get("hint"):
-            self._say(f"    → {escape(event['hint'])}")
+        self._say(f"  [{colour}]{code}[/]: {step}{escape(event['message'])}")
+        if not event.get("cleared") and (event.get("hint") or self._told[code, node] == 1):
+            self._say_next(code, event.get("hint"))
+
+    def _say_next(self, code: str, hint: str | None) -> None:
+        """What to do: the hint of an event, or what the help page of its code says first."""
+        if hint is None and (page := page_of(code)) is not None and page.fix:
+            hint = page.fix[0]
+        if hint:
+            self._say(f"    → {escape(hint)}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False)

@@ -45,6 +45,30 @@ def test_a_failure_says_its_step_and_its_message_as_written() -> None:
     assert lines == ["failed at step 3", "a list[int] in [brackets]"]
 
 
+def test_a_failure_says_what_to_do_next() -> None:
+    error = {"code": "run.nothing_learned", "message": "m"}
+    failed = {"type": "run.state", "state": "failed", "step": 3}
+
+    hinted = lines_of({**failed, "error": {**error, "hint": "change the pattern"}})
+    of_page = lines_of({**failed, "error": error})
+
+    assert hinted[-1] == "→ change the pattern"
+    assert of_page[-1].startswith("→ Read the message")
+
+
+def test_of_an_alert_that_comes_again_and_again_three_are_shown() -> None:
+    alert = {"type": "alert", "level": "warning", "code": "learn.no_rows", "message": "nothing"}
+    told = [{**alert, "node": "actor", "step": step} for step in range(1, 21)]
+
+    lines = lines_of(*told, {"type": "run.state", "state": "failed", "step": 20})
+
+    assert [line for line in lines if line.startswith("learn.no_rows: step")] == [
+        f"learn.no_rows: step {step}: nothing" for step in (1, 2, 3)
+    ]
+    assert lines[1].startswith("→ ")
+    assert lines[-2:] == ["learn.no_rows: 17 more of actor, up to step 20", "failed at step 20"]
+
+
 def test_a_run_that_ends_names_the_alerts_that_still_hold() -> None:
     alert = {"type": "alert", "level": "error", "node": "actor", "step": 7, "message": "m"}
     raised = [
