@@ -60,7 +60,7 @@ def run_command(
         str | None,
         typer.Option(
             help="Id or folder of a run to resume from its last checkpoint, "
-            "or the folder of a checkpoint to resume from."
+            "or the folder of a checkpoint to resume from. With `--set` its loop changes."
         ),
     ] = None,
     root: Annotated[
@@ -186,14 +186,12 @@ def _run_to_resume(console: Console, resume: str, runs_dir: Path) -> tuple[Path,
 def _read_loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
     if folder is not None:
         resumed = read_source(str(folder / "spec.yaml"))
-        if settings:
-            raise SpecProblem("a resumed run keeps its loop; use `--set` with a new run")
         if spec is not None and _hash(read_source(spec)) != _hash(resumed):
             raise SpecProblem(
-                f"{spec} is not the loop of {folder.name}; leave it out to resume that run, "
-                "or start a new one without --resume"
+                f"{spec} is not the loop of {folder.name}; leave it out to resume that run, change "
+                "its loop with `--set PATH=VALUE`, or start a new run without --resume"
             )
-        return resumed
+        return with_settings(resumed, settings)
     if spec is None:
         raise SpecUnreadable(
             "no loop given: name a file, `-` or a preset, or resume a run with --resume"

@@ -29,6 +29,7 @@ from coloop.runtime.checkpoints.run_folder import (
     RunRequest,
     choose_folder,
     held_folder,
+    keep_loop,
     transfer_roots,
 )
 from coloop.runtime.control import Control
@@ -130,6 +131,7 @@ def _run(
                 session = build_session(
                     attempt, plan, cluster, lanes, recorder, control, folders, notices, recovery
                 )
+                keep_loop(folder, request.text)
                 with collecting.less_often():
                     run_loop(session)
                 break

@@ -150,6 +150,21 @@ def test_a_run_goes_on_from_the_checkpoint_that_is_named(coloop, loop, tmp_path,
     assert [(one.resume, one.checkpoint) for one in started] == [(folder, 4), (folder, None)]
 
 
+def test_a_run_is_resumed_with_a_changed_setting(coloop, loop, tmp_path, started):
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    path = loop()
+    (folder / "spec.yaml").write_text(path.read_text(), encoding="utf-8")
+    write_base_folder(folder, tmp_path)
+    path.write_text(path.read_text().replace("rows_per_step: 32", "rows_per_step: 4"))
+
+    coloop("run", "--resume", folder, "--local", "--set", "nodes.problems.rows_per_step=3")
+    outcome = coloop("run", path, "--resume", folder, "--local")
+
+    assert [request.spec.nodes["problems"].rows_per_step for request in started] == [3]
+    assert "change its loop with `--set PATH=VALUE`" in outcome.out
+
+
 def test_a_damaged_origin_is_told_in_one_line(coloop, loop, tmp_path, started):
     folder = tmp_path / "runs" / "one"
     folder.mkdir(parents=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +94,18 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
         if not (folder / ORIGIN_FILE).exists():  # the folder of a fork begins without it
             write_base_folder(folder, request.root)
         yield
+
+
+def keep_loop(folder: Path, text: str) -> None:
+    """Write the loop with which a run goes on into its folder. If it is another, the one before is
+    kept as `spec.1.yaml`, the next as `spec.2.yaml`."""
+    spec = folder / SPEC_FILE
+    before = spec.read_text(encoding="utf-8")
+    if before == text:
+        return
+    aside = next(path for n in count(1) if not (path := folder / f"spec.{n}.yaml").exists())
+    write_whole(aside, before)
+    write_whole(spec, text)
 
 
 def write_base_folder(folder: Path, root: Path) -> None:
