@@ -214,10 +214,13 @@ class OutOfMemory(StageFailed):
     code = "run.out_of_memory"
 
 
+@dataclass(eq=False, repr=False)
 class NothingLearned(ColoopError):
     """Many consecutive steps had no update and no row for a buffer; the message says why."""
 
     code = "run.nothing_learned"
+
+    hint: str | None = None
 
 
 @dataclass(eq=False, repr=False)

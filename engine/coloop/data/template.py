@@ -43,6 +43,15 @@ class Written:
     """With `each`, a result per element, which becomes a child row; else None."""
 
 
+def read_text(columns: Mapping[str, Any]) -> Any:
+    """What `parse` reads of a row: its completion, else its prompt, a chat as one text."""
+    text = columns.get("completion")
+    if isinstance(text, str):
+        return text
+    prompt = columns.get("prompt")
+    return written_chat(prompt) if isinstance(prompt, list) and is_chat(prompt) else prompt
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateProgram:
     node: str
@@ -87,10 +96,7 @@ class TemplateProgram:
 
     def _read(self, row: TemplateRow, index: int) -> tuple[dict[str, Any], frozenset[str]]:
         """The columns by `parse` and `default`, and the names in `parse` that have none."""
-        text = row.columns.get("completion")
-        if not isinstance(text, str):
-            text = row.columns.get("prompt")
-            text = written_chat(text) if isinstance(text, list) and is_chat(text) else text
+        text = read_text(row.columns)
         new: dict[str, Any] = {}
         for name, rule in self.section.parse.items():
             try:

@@ -27,6 +27,7 @@ from coloop.plan.types import Plan, Stage
 from coloop.runtime.actions import has_averages
 from coloop.runtime.checkpoints.checkpoint_manager import pick_up
 from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, edits_since
+from coloop.runtime.roles.buffer import BufferRole
 from coloop.runtime.run_files.events import (
     CheckpointRequest,
     EditEvent,
@@ -89,8 +90,17 @@ class Session(Steps):
         entry = self.timeline.current
         assert entry is not None
         for buffer in self.timeline.not_full():
-            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run continues"
-            self.event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
+            role, phase = self.roles[buffer], entry.plan
+            assert isinstance(role, BufferRole)
+            message = (
+                f"{buffer} is not full: it got {role.fill_words(self.moments.now)} in "
+                f"{phase.max_steps} steps of phase {phase.name}; the run continues"
+            )
+            hint = (
+                f"raise `max_steps` of {phase.name}, lower `capacity`, or loosen the filters "
+                f"before {buffer}"
+            )
+            self.event_reporter.alert("warning", "buffer.not_full", message, buffer, hint=hint)
         self.timeline.leave()
         self.checkpoint_manager.note_change()
         self.event_reporter.phase(entry, "finished")

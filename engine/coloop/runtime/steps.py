@@ -39,6 +39,11 @@ logger = logging.getLogger(__name__)
 GOALS = ("learn", "write")
 """Verbs of the stages that a step runs for; it is idle if all of them had no effect."""
 LONGEST_IDLE_STEPS = 20
+NO_ROWS_HINT = (
+    "loosen the rules (`keep`) of filters that pass nothing, or train the nodes that write their "
+    "rows on demonstrations first"
+)
+"""What to do about steps without rows where no health check knows more."""
 LONGEST_PRINTED = 4000
 """Most characters of a stage's printed output in the log."""
 
@@ -162,10 +167,12 @@ class Steps:
         self.idle_steps = 0  # a resumed run counts again
         stages = ", ".join(work.stage.name for work in goals)
         reasons = "; ".join(dict.fromkeys(alerts))
+        causes = [one for one in self.readings.unresolved if one.level == "error"]
         raise NothingLearned(
             f"{stages} had no effect in {LONGEST_IDLE_STEPS} steps in a row, up to step "
             f"{flight.step} of phase {flight.step_context.phase}"
-            + (f": {reasons}" if reasons else "")
+            + (f": {reasons}" if reasons else ""),
+            "; ".join(f"{one.message}: {one.hint}" for one in causes) or NO_ROWS_HINT,
         )
 
     def _read_metrics(self, flight: StepInFlight) -> None:

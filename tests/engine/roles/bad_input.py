@@ -14,6 +14,22 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         WRONG,
         "recipes/test_credit.py::test_a_group_of_one_gets_nothing_and_an_alert",
     ),
+    "problems of a proposer that are all too hard or all too easy": (
+        "runs/test_bad_input.py::test_a_proposer_of_problems_that_are_all_alike_is_named",
+        "runs/test_bad_input.py::test_a_filter_that_keeps_nothing_ends_the_run_with_the_rule",
+    ),
+    "rewards that never arrive": (
+        "runs/test_bad_rewards.py::test_a_reward_that_never_says_anything_ends_the_run_with_the_reason",
+        "runs/test_remote_rewards.py::test_a_run_that_a_failure_ended_goes_on_bit_for_bit",
+    ),
+    "a buffer that never fills": (
+        WRONG,
+        "runs/test_bad_input.py::test_a_buffer_that_cannot_fill_ends_the_run",
+        "runs/test_bad_input.py::test_a_buffer_that_cannot_fill_is_left_at_its_cap",
+    ),
+    "an input that nothing is connected to": (WRONG,),
+    "two optimizers of one model": (WRONG,),
+    "snapshots of each other in a cycle": (WRONG,),
     "a critic or reference with another tokenizer": (
         "runs/test_bad_scorers.py::test_a_scorer_of_another_tokenizer_is_named",
         "workers/test_worker.py::test_token_ids_of_another_tokenizer_are_refused",

@@ -328,7 +328,7 @@ def test_nothing_but_none_is_told_and_nothing_is_learned(
     loop.step()
 
     assert loop.hosts.orders == []
-    assert [code for code, _ in loop.alerts] == ["learn.no_rows", "learn.no_rows"]
+    assert [code for code, _ in loop.alerts] == ["learn.no_rows"]
     assert "no row of this step has a score" in loop.alerts[0][1]
 
 

@@ -55,6 +55,40 @@ schedule:
 hardware: {preset: cpu}
 """
 
+PROPOSING = """
+coloop: 1
+name: proposing
+nodes:
+  seeds: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  proposer:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: grpo}
+  parsed: {kind: template, parse: {question: "(?s)(.+)"}, text: "{{ question }}="}
+  solver:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: grpo}
+  solved:
+    kind: reward
+    source: {type: python, code: "def reward(prompts, **columns): return [SCORE for _ in prompts]"}
+  learnable: {kind: reward, source: {type: builtin, name: band, low: 0.2, high: 0.8}}
+edges:
+  - seeds.rows -> proposer.prompts
+  - proposer.rollouts -> parsed.rows
+  - parsed.rows -> solver.prompts
+  - solver.rollouts -> solved.rollouts
+  - solved.scores -> solver.rewards
+  - proposer.rollouts -> learnable.rollouts
+  - {from: solved.scores, to: learnable.scores, aggregate: mean}
+  - learnable.scores -> proposer.rewards
+schedule: {steps: 3}
+hardware: {preset: cpu}
+"""
+"""A proposer that is paid for problems that are solved sometimes."""
+
 WARM = {"schedule.phases": [{"name": "rl", "steps": 4, "learn": ["actor.rewards"]}]}
 
 
@@ -75,6 +109,7 @@ def test_a_filter_that_keeps_nothing_ends_the_run_with_the_rule(
     error = failure(ended)
     assert error["code"] == "run.nothing_learned"
     assert "keep kept none of 4 rows (score cut 4)" in error["message"]
+    assert "(`keep`)" in error["hint"]
     assert ended.alerts().count("filter.kept_nothing") == 20
     assert ended.manifest()["timeline"]["step"] == 20
 
@@ -94,7 +129,23 @@ def test_a_buffer_that_cannot_fill_is_left_at_its_cap(runner: Callable[..., Any]
     assert ended.state is RunStateName.FINISHED
     [alert] = [event for event in ended.of("alert") if event["code"] == "buffer.not_full"]
     assert alert["node"] == "pool"
+    assert "it got 4 of 8 rows (`capacity`) in 5 steps of phase collect" in alert["message"]
+    assert "`max_steps` of collect" in alert["hint"]
     assert ended.manifest()["timeline"]["step"] == 6
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_a_proposer_of_problems_that_are_all_alike_is_named(
+    score: float, runner: Callable[..., Any]
+) -> None:
+    ended = runner(PROPOSING.replace("SCORE", str(score)))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    told = {event["node"]: event for event in ended.of("alert", code="learning.no_spread")}
+    assert told.keys() == {"proposer", "solver"}
+    assert f"(mean {score:g})" in told["solver"]["message"]
+    assert "its problems come from `proposer`" in told["solver"]["message"]
+    assert "come from" not in told["proposer"]["message"]
 
 
 def test_a_pass_over_an_empty_buffer_is_told(runner: Callable[..., Any]) -> None:

@@ -171,6 +171,8 @@ def test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on(
     assert resumed.state is RunStateName.FINISHED, resumed.error
     assert equal(resumed.weights(), whole.weights())
     assert len(web.asked) - before == before  # no question was asked twice
+    assert "max_cost: 1000.0" in (resumed.folder / "spec.yaml").read_text(encoding="utf-8")
+    assert "max_cost: 150.0" in (resumed.folder / "spec.1.yaml").read_text(encoding="utf-8")
 
 
 def test_prose_instead_of_verdicts_is_an_alert(runner: Run, served: Any) -> None:
@@ -180,6 +182,13 @@ def test_prose_instead_of_verdicts_is_an_alert(runner: Run, served: Any) -> None
     assert ended.metrics("judge", "parse/none") == [1.0] * 4
     told = {(event["code"], event["node"]) for event in ended.of("alert")}
     assert {("learning.nothing_parsed", "judge"), ("learning.nothing_parsed", "clean")} <= told
+    messages = [event["message"] for event in ended.of("alert", code="learning.nothing_parsed")]
+    assert any(
+        "judge: " in one and "`read.rubric` finds nothing in 'Very" in one for one in messages
+    )
+    assert any(
+        "`read.number` (([0-9])) finds nothing in 'Very nice indeed.'" in one for one in messages
+    )
 
 
 def test_a_judge_by_url_needs_no_memory_and_waits_for_a_service() -> None:

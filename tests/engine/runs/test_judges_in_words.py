@@ -193,7 +193,10 @@ def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runn
     assert [(event["node"], event["level"], event["metric"]) for event in told] == [
         ("judge", "error", "parse/none")
     ]
+    assert "`read.verdict` (never) finds nothing in '" in told[0]["message"]
     assert "`read`" in told[0]["hint"]
+    assert ended.error.hint is not None
+    assert told[0]["message"] in ended.error.hint
 
 
 @pytest.mark.slow

@@ -62,6 +62,10 @@ class BufferRole(NodeRole[BufferNode]):
         """Whether `capacity` rows were stored since the phase started."""
         return self._memory.written >= self._section(context).capacity
 
+    def fill_words(self, context: Context) -> str:
+        """How full it has become since the phase started."""
+        return f"{self._memory.written} of {self._section(context).capacity} rows (`capacity`)"
+
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """Start an iteration if the phase fills the buffer; count passes if its epochs are over the
         buffer."""

@@ -136,6 +136,8 @@ class GroupRole(Role):
         detail = {"ports": details, "waiting": self._waiting}
         if self._waiting > waiting_before:
             return Outcome(detail=detail)
+        if call.live <= call.items.keys():  # credit has said why
+            return Outcome(detail=detail, is_idle=True)
         message = f"{self._group}: nothing to learn from in step {call.step}"
         return Outcome(detail=detail, alerts=[("learn.no_rows", message)], is_idle=True)
 

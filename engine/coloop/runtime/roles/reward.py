@@ -102,7 +102,9 @@ class RewardRole(FittingRole[RewardNode]):
             alerts=[*said.alerts, *_told(said.failures, len(rows))],
         )
         table = replace(outcome.outputs["scores"], parts=said.parts)
-        return replace(outcome, outputs={"scores": table}, failures=said.failures)
+        return replace(
+            outcome, outputs={"scores": table}, failures=said.failures, reasons=said.reasons
+        )
 
     def _by_builtin(
         self, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call

@@ -12,7 +12,7 @@ from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
-from coloop.data.template import TemplateProgram, TemplateRow, Written
+from coloop.data.template import TemplateProgram, TemplateRow, Written, read_text
 from coloop.runtime.roles.protocol import Call, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, joined_rows, only_delivered
 from coloop.spec.nodes import TemplateNode
@@ -42,6 +42,7 @@ class TemplateRole(NodeRole[TemplateNode]):
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
             metrics={**_empty(section, written), **_unparsed(section, written)},
+            reasons=_why_unparsed(section, rows, written),
             printed=self.take_printed(),
         )
 
@@ -112,6 +113,19 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
     if not looked_for or not there:
         return {}
     return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
+
+
+def _why_unparsed(
+    section: TemplateNode, rows: Sequence[Row], written: Sequence[Written | None]
+) -> dict[str, str]:
+    """The reason for `parse/none`: what is looked for, and a text in which it is not found."""
+    looked_for = [name for name in section.parse if name not in section.drop]
+    for row, texts in zip(rows, written, strict=True):
+        if looked_for and texts is not None and texts.absent.issuperset(looked_for):
+            found = read_text(row.columns)
+            names = ", ".join(f"`parse.{name}`" for name in looked_for)
+            return {"parse/none": f"{names} found nothing in {repr(found)[:80]}"}
+    return {}
 
 
 # Prompts from rows, by a node's `template`.

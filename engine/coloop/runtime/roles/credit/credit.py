@@ -43,6 +43,8 @@ from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.spec.training import Balance, ClassWeights
 
 PORT = "rewards"
+FLAT = "group/zero_variance"
+"""Metric: the share of groups in which all rewards are equal."""
 
 
 class CreditRole(NodeRole[ActorNode | VerifierNode]):
@@ -89,13 +91,19 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         metrics: dict[str, float] = {**shares, **_left_out(batches)}
         for batch in reversed(batches):  # of what several know, the first algorithm's stands
             metrics |= batch.metrics
-        reasons = dict.fromkeys(batch.why_left_out for batch in batches if batch.why_left_out)
+        why = dict.fromkeys(batch.why_left_out for batch in batches if batch.why_left_out)
+        reasons = {LEFT_OUT: "; ".join(why)} if why else {}
+        if metrics.get(FLAT) == 1.0:
+            reasons |= _why_flat(self._node, rows, call.context)
+        without = (
+            [] if items else [("learn.no_rows", f"{self._node}: no row is left to learn from")]
+        )
         return Outcome(
             items={PORT: items},
             metrics=metrics,
-            reasons={LEFT_OUT: "; ".join(reasons)} if reasons else {},
+            reasons=reasons,
             detail={**detail, "learned": len(items)},
-            alerts=[alert for batch in batches for alert in batch.alerts],
+            alerts=[*(alert for batch in batches for alert in batch.alerts), *without],
             outputs={
                 "credited": Table(rows=_credited_rows(self._node, batches[0])),
                 "returns": _returns(batches),
@@ -179,6 +187,23 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         for number, edge, key, value in state.get("baselines", ()):
             baselines.setdefault(int(number), {})[edge, tuple(key)] = float(value)
         self._baselines = baselines
+
+
+def _why_flat(node: str, rows: Sequence[Row], context: Context) -> dict[str, str]:
+    """The reason for equal rewards where other policies write the problems."""
+    above = dict.fromkeys(name.partition(":")[0] for row in rows for name in row.trail)
+    writers = [
+        f"`{name}`"
+        for name in above
+        if name != node and isinstance(context.spec.nodes.get(name), ActorNode)
+    ]
+    if not writers:
+        return {}
+    return {
+        FLAT: f"its problems come from {', '.join(writers)}, and all are too easy or too hard; "
+        "pay for problems that are solved sometimes (a reward with `name: band`), or keep only "
+        "these (a filter with `rule: score`, `min` and `max`)"
+    }
 
 
 def _class_of(row: Row, scorer: str) -> float | None:

@@ -27,6 +27,7 @@ from coloop.runtime.roles.verifiers.verdicts import (
     measured_parts,
     parts_of,
     rubric_in,
+    why_unread,
 )
 from coloop.spec.answers import answer_schema
 from coloop.spec.nodes import RewardNode
@@ -42,6 +43,8 @@ class ChatScores:
     score_range: tuple[float, float] | None
     failures: Sequence[RowFailure] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By metric, the cause of an abnormal value."""
     alerts: Sequence[tuple[str, str]] = ()
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By criterion and row, the scores of a rubric."""
@@ -62,14 +65,18 @@ def chat_scores(
     names = ["" if one is None else one.name for one in criteria_apart(read)]
     questions = _questions(node, section, source, read, rows, incoming, call)
     replies = asker.ask(questions, source, on_error, call)
+    by_row = [
+        dict(zip(names, replies.answers[index :: len(rows)], strict=True))
+        for index in range(len(rows))
+    ]
     said = [
-        _read(
-            node, dict(zip(names, replies.answers[index :: len(rows)], strict=True)), read, things
-        )
-        for index, things in enumerate(things_of(row, section.per) for row in rows)
+        _read(node, own, read, things_of(row, section.per))
+        for row, own in zip(rows, by_row, strict=True)
     ]
     parts = parts_of([row.id for row in rows], [one or ParsedVerdict() for one in said])
-    unread = sum(one is not None and not one.is_read for one in said)
+    unread = [
+        own for own, one in zip(by_row, said, strict=True) if one is not None and not one.is_read
+    ]
     return ChatScores(
         scores=[
             _score(one, read, on_error, things_of(row, section.per))
@@ -79,9 +86,10 @@ def chat_scores(
         failures=_failures(node, replies, len(rows)),
         metrics={
             **replies.metrics,
-            **({UNREAD: unread / len(rows)} if rows else {}),
+            **({UNREAD: len(unread) / len(rows)} if rows else {}),
             **measured_parts(parts),
         },
+        reasons=why_unread(read, _text_of(unread[0])) if unread else {},
         alerts=replies.alerts,
         parts=parts,
     )
@@ -128,6 +136,11 @@ def _read(
         return numbers_in(texts[""], read, None, things) if "" in texts else rubric_in(texts, read)
     except PatternTimeout as late:
         raise DataError(f"{node}: read: {late}", node, "read") from None
+
+
+def _text_of(said: Mapping[str, Answer | ServiceFailed]) -> str:
+    """The answers about a row, one after another."""
+    return " ".join(one.text for one in said.values() if isinstance(one, Answer))
 
 
 def _score(

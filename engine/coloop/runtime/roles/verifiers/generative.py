@@ -38,6 +38,7 @@ from coloop.runtime.roles.verifiers.judge import (
 )
 from coloop.runtime.roles.verifiers.taught import questions_about, things_of
 from coloop.runtime.roles.verifiers.verdicts import (
+    SOUGHT,
     UNREAD,
     criteria_apart,
     label_chances,
@@ -46,14 +47,13 @@ from coloop.runtime.roles.verifiers.verdicts import (
     read_verdicts,
     score_of,
     weighs_labels,
+    why_unread,
 )
 from coloop.spec.answers import answer_schema
 from coloop.spec.groups import chat_service
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
-SOUGHT = ("verdict", "step_verdicts", "number", "numbers", "labels", "json_path", "rubric")
-"""Fields of `read` that look for something in a text."""
 CONSISTENT = "swap/consistent"
 
 
@@ -115,14 +115,16 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
             score_range=score_range(section.read, by_label=weighs_labels(section)),
         )
         unread = [
-            row.id
+            row
             for row, one in zip(verdicts, said, strict=True)
             if not one.is_read and FAILED not in row.columns
         ]
         tables = dict(outcome.outputs)
         tables["rollouts"] = Table(rows=tables["scores"].rows)
         parts = parts_of([row.id for row in verdicts], said)
-        tables["scores"] = replace(tables["scores"], unturned=frozenset(unread), parts=parts)
+        tables["scores"] = replace(
+            tables["scores"], unturned=frozenset(row.id for row in unread), parts=parts
+        )
         if places is not None:
             parents = {row.id: row.parents[0] for row in verdicts}
             tables["step_scores"] = replace(
@@ -136,7 +138,8 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         found = {UNREAD: len(unread) / len(verdicts)} if verdicts and is_read else {}
         found |= _consistent(outcome.outputs["scores"])
         metrics = {**written.metrics, **outcome.metrics, **found, **measured_parts(parts)}
-        return replace(written, outputs=tables, metrics=metrics)
+        reasons = why_unread(section.read, unread[0].columns["completion"]) if unread else {}
+        return replace(written, outputs=tables, metrics=metrics, reasons=reasons)
 
     def _steps(self, row: Row, context: Context) -> int | None:
         """Number of steps of a judged text; None without step verdicts or without a text."""

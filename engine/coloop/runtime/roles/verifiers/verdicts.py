@@ -33,6 +33,8 @@ from coloop.workers.messages import TooLong
 
 UNREAD = "parse/none"
 """Metric: the share of answers without a verdict."""
+SOUGHT = ("verdict", "step_verdicts", "number", "numbers", "labels", "json_path", "rubric")
+"""Fields of `read` that look for something in a text."""
 
 
 def weighs_labels(section: VerifierNode) -> bool:
@@ -74,6 +76,18 @@ def read_verdicts(
         ]
     except PatternTimeout as late:
         raise DataError(f"{node}: read: {late}", node, "read") from None
+
+
+def why_unread(read: Read, text: str) -> dict[str, str]:
+    """The reason for `UNREAD`: the field that looks for a verdict, and a text in which it finds
+    none."""
+    fields = (name for name in SOUGHT if getattr(read, name) is not None)
+    field = next(fields, None)
+    if field is None:
+        return {}
+    sought, key = getattr(read, field), "json" if field == "json_path" else field
+    pattern = f" ({sought[:80]})" if isinstance(sought, str) else ""
+    return {UNREAD: f"`read.{key}`{pattern} finds nothing in {repr(text)[:80]}"}
 
 
 def rubric_in(answers: Mapping[str, str], read: Read) -> ParsedVerdict:
