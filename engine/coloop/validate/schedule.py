@@ -393,4 +393,5 @@ def _why_it_stays_below(facts: Facts, phase: FlatPhase, name: str, node: BufferN
     most = (sum(ports.values()) or scores) * steps
     if most >= node.capacity:
         return None
-    return f"it gets at most {most} rows in {steps} steps, but has a capacity of {node.capacity}"
+    within = f"{steps} steps" if steps != 1 else "one step"
+    return f"it gets at most {most} rows in {within}, and its capacity is {node.capacity}"
