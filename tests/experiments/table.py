@@ -138,6 +138,17 @@ TTRL_IMITATES_ITSELF: Changes = (
     _set("schedule.phases.1.learn", ["policy.demonstrations"]),
 )
 
+OPD_BY_OUTCOME: Changes = (
+    _remove("nodes.reads"),
+    _remove("nodes.student.algorithm.reference"),
+    _set("nodes.student.algorithm.rewards", {"name": "grpo"}),
+    _edge("remove_edge", "student.rollouts -> reads.rollouts"),
+    _edge("remove_edge", "reads.log_probs -> student.reference"),
+    _edge("add_edge", "exact.scores -> student.rewards"),
+    _set("schedule.phases.2.learn", ["student.rewards"]),
+    _set("schedule.phases.2.set", {"nodes.student.training.optimizer.lr": 3e-4}),
+)
+
 COIN = 0.5
 """Pair accuracy before anything is learned."""
 
@@ -244,6 +255,18 @@ EXPERIMENTS = (
         phase="co-training",
         reading="probe.rule.accuracy",
         # What the reward model says of other rows; its own pairs stay.
-        arms={SHUFFLED: shuffled(actor="policy", reward="judge")},
+        arms={SHUFFLED: shuffled(actor="policy", reward="judge"), CONTROL: "frozen"},
+        paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
+        control="the same GRPO with the reward model as it was after its pre-training.",
+    ),
+    Experiment(
+        preset="opd",
+        phase="distillation",
+        arms={CONTROL: OPD_BY_OUTCOME, "sft": "plain"},
+        paper="a student learns much faster from a teacher's distribution at each token of its "
+        "texts than from rewards, and no worse than from the teacher's texts.",
+        control="GRPO on the same prompts with the right answer as reward, at a learning rate of "
+        "3e-4; at that of the distillation, 1e-3, it falls to 0.05. `sft`: SFT on as many texts "
+        "of the teacher.",
     ),
 )
