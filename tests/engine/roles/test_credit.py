@@ -1,6 +1,7 @@
 """Scores at `rewards` become what a learner learns from; None and "not delivered" stay apart."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -330,6 +331,30 @@ def test_nothing_but_none_is_told_and_nothing_is_learned(
     assert loop.hosts.orders == []
     assert [code for code, _ in loop.alerts] == ["learn.no_rows"]
     assert "no row of this step has a score" in loop.alerts[0][1]
+
+
+@pytest.mark.parametrize(("schedule", "is_told"), [({}, True), ({"max_staleness": 1.5}, False)])
+def test_rows_that_are_older_than_the_schedule_allows_are_told(
+    schedule: dict[str, Any],
+    is_told: bool,
+    bench: Bench,
+    rows_of: Any,
+    actor: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = bench(*simple(rows_of, writer(actor), python("[0, 1, 2, 3]")))
+    loop.hosts.writer = "actor"
+    learn = loop.hosts.learn
+    late = lambda order: replace(learn(order), before=2)  # noqa: E731
+    monkeypatch.setattr(loop.hosts, "learn", late)
+    own = loop.spec.schedule.model_copy(update=schedule)
+    loop.stand(spec=loop.spec.model_copy(update={"schedule": own}))
+
+    loop.step()
+
+    told = [message for code, message in loop.alerts if code == "learn.too_stale"]
+    assert bool(told) is is_told
+    assert all("2 versions of the weights old" in message for message in told)
 
 
 def test_rows_that_a_filter_cut_are_not_delivered_which_is_not_none(

@@ -2,6 +2,7 @@
 new weights for its rollout engines.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,6 +68,7 @@ class GroupRole(Role):
         left_out, alerts = self._left_out(items, details, reply)
         alerts += self._of_columns(call)
         late = self._staleness(items, reply.before)
+        alerts += self._too_late(items, reply.before, context)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
             member_metrics={
@@ -105,6 +107,29 @@ class GroupRole(Role):
                 mean = sum(behind) / len(behind)
                 metrics[node] = {"staleness": mean, "staleness/max": float(max(behind))}
         return metrics
+
+    def _too_late(self, items: Items, version: int, context: Context) -> list[tuple[str, str]]:
+        """An alert for each node with rows of this step that are further behind the weights than
+        `max_staleness` allows. Rows of buffers, and those that waited for others, may be."""
+        schedule, alerts = context.spec.schedule, []
+        for node in dict.fromkeys(node for node, _ in items):
+            rule = schedule.learn.get(node)
+            behind = [
+                version - item.version
+                for port, own in items.items()
+                if port[0] == node and (rule is None or rule.rows is None)
+                for item in own
+                if isinstance(item, Sequence)
+                and item.writer in self._members
+                and item.id.partition(":")[0] == item.writer
+            ]
+            if behind and max(behind) > math.ceil(schedule.max_staleness):
+                message = (
+                    f"{node}: rows are {max(behind)} versions of the weights old, and "
+                    f"`schedule.max_staleness` is {schedule.max_staleness:g}"
+                )
+                alerts.append(("learn.too_stale", message))
+        return alerts
 
     def _left_out(
         self, items: Items, details: list[dict[str, Any]], reply: LearnReply
