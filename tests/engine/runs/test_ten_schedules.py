@@ -177,7 +177,7 @@ SCHEDULES = {
         check=one_alone_first,
     ),
     "phases that hand over weights, buffers and snapshots": Schedule(
-        said="`phases`, `fill`, `until`, `model: {type: copy, at: phase}`, `do: {reset_optimizer: policy}`",
+        said="`phases`, `fill`, `until`, `model: {type: copy, at: phase}`, `do: {clear: pool}`",
         set={
             "nodes.two.model": {"type": "copy", "of": "one", "at": "train"},
             "schedule.phases": [
