@@ -6,7 +6,7 @@ All arms of an experiment start from the same weights with the same seed. `full`
 without the part of the system that the paper is about. Further arms are ablations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -138,6 +138,82 @@ TTRL_IMITATES_ITSELF: Changes = (
     _set("schedule.phases.1.learn", ["policy.demonstrations"]),
 )
 
+
+def own_texts(
+    learner: str,
+    *,
+    texts: str,
+    through: str,
+    lessons: Sequence[str],
+    without: Sequence[str],
+    edges: Sequence[str],
+    phase: str,
+) -> Changes:
+    """SFT on a learner's own texts in place of DPO on pairs of them: through the same buffer, in as
+    many updates.
+
+    Args:
+        texts: Port with the texts.
+        through: The buffer of the pairs.
+        lessons: Ports whose rows teach the learner before.
+        without, edges: Nodes and edges of the pairs.
+        phase: Path of the phase that learns from the pairs.
+    """
+    taught = f"{learner}.demonstrations"
+    named = {f"lesson_{place}": port for place, port in enumerate(lessons)}
+    return (
+        *(_remove(f"nodes.{node}") for node in without),
+        _remove(f"nodes.{learner}.algorithm.pairs"),
+        *(_edge("remove_edge", edge) for edge in edges),
+        *(_edge("remove_edge", f"{port} -> {taught}") for port in lessons),
+        *(
+            _edge("add_edge", {"from": port, "to": taught, "id": name})
+            for name, port in named.items()
+        ),
+        _edge("add_edge", f"{texts} -> {through}.rollouts"),
+        _edge(
+            "add_edge", {"from": f"{through}.rollouts", "to": taught, "id": "own", "weight": 0.0}
+        ),
+        _set(f"{phase}.learn", [taught]),
+        _set(
+            f"{phase}.set",
+            {"edges.own.weight": 1.0, **{f"edges.{name}.weight": 0.0 for name in named}},
+        ),
+    )
+
+
+SELF_REWARDING_IMITATES_ITSELF: Changes = own_texts(
+    "policy",
+    texts="policy.rollouts",
+    through="iteration",
+    lessons=("instructions.rows", "few_shot.rows"),
+    without=("best_worst", "previous"),
+    edges=(
+        "policy.rollouts -> best_worst.rollouts",
+        "judge.scores -> best_worst.scores",
+        "best_worst.pairs -> iteration.pairs",
+        "iteration.pairs -> policy.pairs",
+        "iteration.pairs -> previous.pairs",
+        "previous.log_probs -> policy.reference",
+    ),
+    phase="schedule.phases.2.phases.1",
+)
+DEBATE_IMITATES_ITSELF: Changes = own_texts(
+    "debater",
+    texts="debater.rollouts",
+    through="debates",
+    lessons=("shown.rows",),
+    without=("better", "previous"),
+    edges=(
+        "debater.rollouts -> better.rollouts",
+        "judge.scores -> better.scores",
+        "better.pairs -> debates.pairs",
+        "debates.pairs -> debater.pairs",
+        "debates.pairs -> previous.pairs",
+        "previous.log_probs -> debater.reference",
+    ),
+    phase="schedule.phases.2.phases.1",
+)
 OPD_BY_OUTCOME: Changes = (
     _remove("nodes.reads"),
     _remove("nodes.student.algorithm.reference"),
@@ -258,6 +334,26 @@ EXPERIMENTS = (
         arms={SHUFFLED: shuffled(actor="policy", reward="judge"), CONTROL: "frozen"},
         paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
         control="the same GRPO with the reward model as it was after its pre-training.",
+    ),
+    Experiment(
+        preset="self-rewarding",
+        phase="collect",
+        reading="probe.score",
+        # The grades of other answers.
+        arms={SHUFFLED: "shuffled", CONTROL: SELF_REWARDING_IMITATES_ITSELF},
+        paper="DPO on a model's own grades of its own answers improves its answers.",
+        control="SFT on the same answers of the model, in as many updates, without grades.",
+        least_rise=0.04,
+    ),
+    Experiment(
+        preset="debate",
+        phase="collect",
+        reading="judged.agreement",
+        # The judge's opinion of other debates.
+        arms={SHUFFLED: "shuffled", CONTROL: DEBATE_IMITATES_ITSELF},
+        paper="training debaters to convince a judge makes the judge's verdicts more accurate.",
+        control="SFT on the same speeches of the debaters, in as many updates, without a judge.",
+        least_rise=0.05,
     ),
     Experiment(
         preset="opd",

@@ -120,7 +120,29 @@ def test_what_only_taught_a_frozen_reward_model_leaves() -> None:
 
     assert {"right", "corrupt", "wrong", "right_or_corrupted"}.isdisjoint(spec.nodes)
     assert "judge.scores -> policy.rewards" in edges(spec)
-    assert "rule.scores -> judge.labels" in edges(spec)
+    assert "lenient.scores -> judge.labels" in edges(spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "lessons"),
+    [
+        (
+            "mae",
+            "solver",
+            {"seeds", "shown_questions", "shown_quality", "shown_grades"},
+        ),
+        ("ssp", "solver", {"shown_questions", "shown_reading", "shown_answers"}),
+        ("mars", "system_2", {"shown_answers", "shown_notes"}),
+    ],
+)
+def test_a_copy_of_shared_weights_knows_what_each_role_learned_before(
+    name: str, main: str, lessons: set[str]
+) -> None:
+    spec = control(name, "frozen").spec
+
+    assert learned(spec)["warm-up"] == (f"{main}.demonstrations",)
+    taught = {edge.source.node for edge in spec.graph.edges_into(main, "demonstrations")}
+    assert taught == lessons
 
 
 def test_the_opponent_of_spin_stays_the_first_one() -> None:

@@ -2,7 +2,8 @@
 
 Lessons before that stay. From then on the teaching ports of the partners leave `learn`; a phase
 that trained nothing else is left out. A snapshot that followed the learner, and a role on the
-learner's own weights, become a copy made when training together begins.
+learner's own weights, become a copy made when training together begins; what that role learned
+before, the main learner learns, so that the copy knows it too.
 """
 
 from collections.abc import Callable, Iterator
@@ -129,11 +130,40 @@ def _copy(roles: Roles, draft: Draft, name: str) -> str:
         if draft.owner(name) == name:
             draft.hand_over(name, roles.main)
         source = draft.owner(roles.main)
+        _move_lessons(roles, draft, name)
     model = {"type": "copy", "of": source} | ({"at": at} if at is not None else {})
     if before.get("dtype"):
         model["dtype"] = before["dtype"]
     draft.nodes[name]["model"] = model
     return f"`{source}` made {_when(at)}"
+
+
+def _move_lessons(roles: Roles, draft: Draft, name: str) -> None:
+    """The main learner takes over the lessons of a role on its weights.
+
+    Raises:
+        ControlRefused: both learn at the port, with different settings.
+    """
+    main = roles.main
+    ports = {target_of(edge).port for edge in draft.edges_into(name) if draft.teaches(edge)}
+    for port in sorted(ports):
+        here = {name, f"{name}.{port}"}
+        phases = [phase for phase in draft.phases() if here & set(phase.get("learn", ()))]
+        if not phases:
+            continue
+        taught, mains = (draft.nodes[node].get("algorithm") or {} for node in (name, main))
+        if port not in taught or "name" in mains or mains.get(port, taught[port]) != taught[port]:
+            raise ControlRefused(
+                f"`{name}` and `{main}` have the same weights and learn `{port}` with different "
+                f"settings, so that a copy of `{main}` would not know what `{name}` learned",
+                name,
+            )
+        draft.nodes[main]["algorithm"] = {**mains, port: taught[port]}
+        for edge in draft.edges_into(name, port):
+            edge["to"] = f"{main}.{port}"
+        for phase in phases:
+            learn = [f"{main}.{port}" if entry in here else entry for entry in phase["learn"]]
+            phase["learn"] = list(dict.fromkeys(learn))
 
 
 def phases_with_paths(draft: Draft) -> Iterator[tuple[str, dict[str, Any]]]:
