@@ -336,6 +336,15 @@ EXPERIMENTS = (
         control="the same GRPO with the reward model as it was after its pre-training.",
     ),
     Experiment(
+        preset="mae",
+        phase="evolve",
+        # Ablation: proposer and judges as they were when self-play began.
+        arms={SHUFFLED: "shuffled", CONTROL: "random", "frozen": "frozen"},
+        paper="a model gets better at its task from its own questions and grades, without answers.",
+        control="the same updates with a coin in place of the judge's grades.",
+        least_rise=0.1,
+    ),
+    Experiment(
         preset="self-rewarding",
         phase="collect",
         reading="probe.score",
