@@ -152,7 +152,7 @@ def disturbed(
 
 def most_between(calm: Disturbed, kills: int) -> int:
     """Most events between two kills that are spread over a whole run, by the run in peace."""
-    return max(MOST_EVENTS, 2 * calm.events // max(1, kills))
+    return max(MOST_EVENTS, calm.events // max(1, kills))
 
 
 def _next(kills: int, places: Sequence[Strikes], chance: random.Random, most: int) -> Strikes:

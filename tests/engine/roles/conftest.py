@@ -13,6 +13,7 @@ import pytest
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, Numbers, numbers_of
+from coloop.data.distributions import Distribution, Teacher, Words
 from coloop.data.tables import Row, Table, Tokens
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step, Unrolling
@@ -67,6 +68,9 @@ class InlineLanes:
         return set(works), set()
 
     def close(self) -> None: ...
+
+
+VOCABULARY = 128
 
 
 class ScriptedHosts:
@@ -133,6 +137,25 @@ class ScriptedHosts:
         if reading == "scores":
             return [numbers_of([0.1 * len(one.token_ids)]) for one in texts]
         return [np.full(len(one.token_ids) - one.prompt_length, -0.25) for one in texts]
+
+    def distributions(
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        words: Words,
+    ) -> list[Teacher]:
+        """The same words, equally likely, at each trained token."""
+        told = []
+        for text in texts:
+            size, k = int(text.loss_mask.sum()), words.k or VOCABULARY
+            ids = None if words.k is None else np.tile(np.arange(k, dtype=np.int32), (size, 1))
+            log_probs = np.full((size, k), -np.log(k), np.float32)
+            own = np.full(size, -0.25, np.float32)
+            distribution = Distribution(log_probs=log_probs, ids=ids)
+            told.append(Teacher(node=node, weight=1.0, log_probs=own, words=distribution))
+        return told
 
     def score_pairs(self, group: str, node: str, pairs: Sequence[Pair]) -> list[dict[str, Numbers]]:
         sides = {"chosen": numbers_of([-0.1]), "rejected": numbers_of([-0.2])}
