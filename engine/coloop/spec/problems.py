@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section, load_yaml
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean
-from coloop.spec.documents import Parts, join_path
+from coloop.spec.documents import Parts, join_path, look_along
 from coloop.spec.fields import (
     TYPE_WORDS,
     describe_type,
@@ -164,12 +164,18 @@ class _Error:
         message = self.detail["msg"]
         field = self.context.get("field")
         if field is not None:
-            return self.say(code, message, None, (field,))
+            return self.say(code, message, None, (field,), self._removal(code, field))
         if "found" in self.context:
             message = f"found {describe_value(self.context['found'])}; {message}"
         if code != "structure.bad_edge":
             return self.say(code, message)
         return self.say(code, message, _EDGE_HINT, (), self._edge_fixes(self.context.get("found")))
+
+    def _removal(self, code: str, field: str) -> tuple[Fix, ...]:
+        """A fix for a field that is set and excluded by another one."""
+        if code != "structure.conflict" or look_along(self.data, (*self.path, field)) is None:
+            return ()
+        return (Fix.remove(f"Remove `{field}`", join_path((*self.path, field))),)
 
     def _edge_fixes(self, text: Any) -> tuple[Fix, ...]:
         """A fix for two ports with a wrong mark between them."""
@@ -259,7 +265,11 @@ class _Error:
         if pattern.startswith("^https"):
             hint = "an address that starts with http:// or https://"
             return self.say("structure.bad_value", f"{self.found}; that is not an address", hint)
-        hint = _NODE_NAME if pattern.startswith("^[a-z]") else _ANY_NAME
+        is_node = pattern.startswith("^[a-z]")
+        if self.value == "":
+            wanted = "the name of a node" if is_node else "a name"
+            return self.say("structure.bad_name", f"{wanted} is missing")
+        hint = _NODE_NAME if is_node else _ANY_NAME
         return self.say("structure.bad_name", f"{self.found}; that is not a name", hint)
 
     def out_of_range(self) -> Diagnostic:

@@ -45,6 +45,8 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
 }
 """By user function, its parameters that are not columns."""
 
+SIDES: Final = frozenset({"a", "b"})
+"""Names of the sides of a pair in the template of a verifier."""
 NO_TEXT_READ: Final = SCORE_TO_SCORE | {"column"}
 
 
@@ -267,12 +269,12 @@ def _check_name(
         own = at.split(".")[1]
         owners = {n for n, c in unclear.names.exact.items() if _has(c, word)} - {own}
         exact = sorted(owners, key=lambda owner: (owner not in rows, owner))
-        yield error(
-            "structure.ambiguous_column",
-            at,
-            f"`{word}` is ambiguous: it could come from {' or '.join(f'`{row}`' for row in rows)}",
-            "name the node: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3]),
-        )
+        message = f"it could come from {' or '.join(f'`{row}`' for row in rows)}"
+        hint = "name the node: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3])
+        if unclear.extra >= SIDES:
+            message = "both sides of the pair have it"
+            hint = f"write `a.{word}` and `b.{word}`"
+        yield error("structure.ambiguous_column", at, f"`{word}` is ambiguous: {message}", hint)
 
 
 def _has(columns: frozenset[str] | None, column: str) -> bool:
@@ -390,7 +392,7 @@ def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
         return tables
     is_reward = isinstance(node, RewardNode)
     asked = asked_names(node.read) if node.read is not None else frozenset()
-    sides = frozenset({"completion", "prompt"} if is_reward else {"a", "b"}) | asked
+    sides = (frozenset({"completion", "prompt"}) if is_reward else SIDES) | asked
     tables = [replace(table, extra=table.extra | asked) for table in tables]
     compared = tables if facts.is_connected(name, "comparisons") else []
     single = [] if compared else tables

@@ -5,7 +5,7 @@ Invariants: a suggestion only adds to the loop; its edges fit their ports, and n
 cycle within one training step. A new node starts with the loop mode's template for its kind.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from coloop.spec.algorithm import PORTS_OF
@@ -40,17 +40,28 @@ def sources(facts: Facts, name: str, port: str) -> list[str]:
 
 def to_input(facts: Facts, name: str, port: str) -> tuple[Fix, ...]:
     """Fixes that connect an input; if no output fits, they add a node that has one."""
-    fixes = [
-        Fix(title=f"Connect {source}", changes=(_edge(source, f"{name}.{port}"),))
-        for source in sources(facts, name, port)[:MOST]
-    ]
-    return tuple(fixes or _additions(facts, name, port))
+    return tuple(_connections(facts, name, [port]) or _additions(facts, name, port))
 
 
 def to_lesson(facts: Facts, name: str) -> tuple[Fix, ...]:
     """Fixes that connect the teaching ports that a node's algorithm needs."""
     ports = untaught_ports(facts, name)
-    return tuple(fix for port in ports for fix in to_input(facts, name, port))[:MOST]
+    unserved = [port for port in ports if not sources(facts, name, port)]
+    additions = (fix for port in unserved for fix in _additions(facts, name, port))
+    return (*_connections(facts, name, ports), *additions)[:MOST]
+
+
+def _connections(facts: Facts, name: str, ports: Sequence[str]) -> list[Fix]:
+    """Fixes that connect inputs of a node. Their titles name the input if there are several."""
+    pairs = [(source, port) for port in ports for source in sources(facts, name, port)]
+    has_choice = len({port for _, port in pairs}) > 1
+    return [
+        Fix(
+            title=f"Connect {source} to {port}" if has_choice else f"Connect {source}",
+            changes=(_edge(source, f"{name}.{port}"),),
+        )
+        for source, port in pairs[:MOST]
+    ]
 
 
 def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
@@ -72,11 +83,7 @@ def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
         and section.phase != "learn"
         and is_of_use(section, facts.nodes[name])
     ]
-    return tuple(
-        Fix(title=f"Connect {source}", changes=(_edge(source, f"{name}.{port}"),))
-        for port in ports
-        for source in sources(facts, name, port)
-    )[:MOST]
+    return tuple(_connections(facts, name, ports))
 
 
 def is_short(section: Any) -> bool:

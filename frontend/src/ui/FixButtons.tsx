@@ -12,9 +12,9 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
   if (!problem.fixes?.length || isReadonly) return null;
   return (
     <span className="mt-1 flex flex-wrap gap-1">
-      {problem.fixes.map((fix) => (
+      {problem.fixes.map((fix, index) => (
         <Button
-          key={fix.title}
+          key={index}
           size="small"
           className="h-6"
           icon={<WandSparkles size={12} />}

@@ -441,3 +441,12 @@ def test_fixes_are_changes_of_the_document(small: str) -> None:
     (fix,) = only(small.replace("kind: actor", "kind: actr")).fixes
 
     assert fix.changes == (Change(op="set", path="nodes.actor.kind", value="actor"),)
+
+
+def test_a_setting_that_another_one_excludes_can_be_removed(small: str) -> None:
+    both = small.replace("name: exact_match}", "name: exact_match}, training: {}")
+
+    [fix] = only(both).fixes
+
+    assert fix.title == "Remove `training`"
+    assert parse(patch(both, fix.changes)).spec is not None

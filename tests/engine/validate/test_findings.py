@@ -133,6 +133,29 @@ SAME_ROWS = [
 ]
 
 
+def test_an_ambiguous_name_of_a_pair_is_told_with_its_two_sides(finding: Finding) -> None:
+    judge = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": {"type": "pretrained", "path": "judge"},
+        "template": {"text": "{{ prompt }}{{ completion }}"},
+        "rollout": {"completions_per_prompt": 1, "max_new_tokens": 8},
+        "read": {"verdict": "(A|B)", "values": {"A": 1, "B": 0}},
+    }
+    found = finding(
+        "grpo",
+        ("set", "nodes.claims", {"kind": "pairs", "method": "all"}),
+        ("set", "nodes.judge", judge),
+        ("add", "actor.rollouts -> claims.rollouts"),
+        ("add", "exact.scores -> claims.scores"),
+        ("add", "claims.pairs -> judge.comparisons"),
+        ("add", {"from": "judge.scores", "to": "actor.rewards", "aggregate": "mean"}),
+    )
+
+    assert found.message == "`completion` is ambiguous: both sides of the pair have it"
+    assert found.hint == "write `a.completion` and `b.completion`"
+
+
 def test_the_same_rows_may_come_on_two_ways_with_one_text(check: Callable[..., Report]) -> None:
     codes = [one.code for one in check("grpo", *SAME_ROWS).diagnostics]
 

@@ -136,3 +136,19 @@ def test_a_reference_that_an_algorithm_reads_is_added_of_the_learner(
 
 def test_the_catalog_says_which_codes_are_next_steps() -> None:
     assert set(catalog().unfinished) == UNFINISHED <= CODES.keys()
+
+
+def test_one_output_that_fits_two_inputs_is_offered_with_the_name_of_the_input() -> None:
+    document = drawn("online", "dataset")
+    document["nodes"]["template"] = {"kind": "template", **begins_as(MODES["online"], "template")}
+
+    found = {
+        one.node: one
+        for one in validate(read(document)).diagnostics
+        if one.code == "structure.unused_node"
+    }
+
+    assert [fix.title for fix in found["template"].fixes] == [
+        "Connect dataset.rows to rows",
+        "Connect dataset.rows to library",
+    ]
