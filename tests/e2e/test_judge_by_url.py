@@ -73,14 +73,12 @@ def compose_judge(page: Page, url: str) -> None:
     add(page, "verifier", "critic")
     choose(page, "Method", "generative")
     unfold(page, "Generation")
-    page.get_by_role("button", name="Set Rollout").click()
     choose(page, "Engine", "chat")
     page.get_by_role("button", name="Set Chat").click()
     page.get_by_label("URL, Chat, Rollout", exact=True).fill(url)
     page.get_by_label("Name of the model", exact=True).fill("judge-1")
 
     unfold(page, "Reading")
-    page.get_by_role("button", name="Set Template").click()
     page.get_by_label("Text", exact=True).fill(
         "{{ prompt }} {{ completion }}\n{{ criteria }}\n{{ answer_format }}"
     )

@@ -41,6 +41,7 @@ Widget = Literal[
     "phase",
     "port",
     "regex",
+    "scorer",
     "seconds",
     "select",
     "slider",
@@ -59,6 +60,7 @@ Choices = Literal[
     "pools",
     "ports",
     "probe_metrics",
+    "scorers",
     "task_columns",
 ]
 """What a value is chosen from: things of the loop, or lists of the catalog."""
@@ -74,12 +76,18 @@ FormSection = Literal[
 
 _CHOICES_OF_WIDGET: dict[str, Choices] = {
     "node": "nodes",
+    "scorer": "scorers",
     "port": "ports",
     "phase": "phases",
     "column": "columns",
     "metrics": "probe_metrics",
 }
-_REFERENCE_OF_WIDGET: dict[str, Reference] = {"node": "node", "port": "node", "column": "node"}
+_REFERENCE_OF_WIDGET: dict[str, Reference] = {
+    "node": "node",
+    "scorer": "node",
+    "port": "node",
+    "column": "node",
+}
 
 NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"

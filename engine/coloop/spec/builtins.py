@@ -262,7 +262,7 @@ class Agreement(Builtin):
 
     name: Literal["agreement"]
     """Whether two scorers agree."""
-    columns: tuple[NodeId, NodeId] = setting(widget="node")
+    columns: tuple[NodeId, NodeId] = setting(widget="scorer", title="Scorers")
     """The two scorers."""
     over: Literal["whole", "steps"] = setting("whole", level="advanced")
     """Compare whole texts, or step by step (a missing step counts as disagreement)."""
@@ -275,9 +275,9 @@ class Gate(Builtin):
 
     name: Literal["gate"]
     """A score that depends on a condition."""
-    value: NodeId = setting(widget="node")
+    value: NodeId = setting(widget="scorer")
     """The scorer whose score is passed on."""
-    by: NodeId = setting(widget="node")
+    by: NodeId = setting(widget="scorer")
     """The scorer whose score is checked."""
     min: Number | None = setting(None)
     """Minimum score of `by` that opens the gate; null: no bound."""

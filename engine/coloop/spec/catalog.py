@@ -131,7 +131,8 @@ def _schema_beside_parts() -> dict[str, Any]:
 def _kind(kind: str) -> dict[str, Any]:
     about = KIND_TEXTS[kind]
     return {
-        **_facts(about, "title", "help", "group", "icon", "summary", "template"),
+        **_facts(about, "title", "help", "group", "icon", "summary"),
+        **_facts(about, "template", "begins_with"),
         "kind": kind,
         "color": GROUPS[about.group].color,
         "synonyms": _synonyms(kind),

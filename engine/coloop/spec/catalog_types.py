@@ -191,6 +191,9 @@ class KindInfo(Part):
     """JSON Schema of its settings."""
     template: dict[str, Any]
     """Settings of a new node."""
+    begins_with: dict[str, dict[str, dict[str, Any]]]
+    """By path of a setting and by its value: settings that are set along with it, if they are not
+    set yet."""
     runnable: bool
     """Whether this version can run it. Loops with other kinds can only be planned and estimated."""
 

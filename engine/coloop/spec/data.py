@@ -36,7 +36,7 @@ class DifficultyBand(Section):
 class Curriculum(Section):
     """Draw rows by how difficult they have been."""
 
-    by: NodeId = setting(widget="node")
+    by: NodeId = setting(widget="scorer")
     """The scorer that measures the difficulty: a row's mean over its completions."""
     bands: tuple[DifficultyBand, ...] = setting(
         default_factory=lambda: (
@@ -178,7 +178,7 @@ class RowTokens(Section):
 class BufferBalance(Section):
     """The same number of rows of each class."""
 
-    by: NodeId = setting(widget="node")
+    by: NodeId = setting(widget="scorer")
     """A scorer in the rows' lineage whose score is the class."""
 
 

@@ -81,7 +81,7 @@ Parse = Annotated[
 RuleScorer = Annotated[
     NodeId | None,
     setting(
-        widget="node",
+        widget="scorer",
         level="advanced",
         description="A scorer connected to port `by`; null: the one connected to `scores`.",
     ),

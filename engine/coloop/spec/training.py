@@ -138,7 +138,7 @@ class RoundsCredit(Section):
 class ClassWeights(Section):
     """Give rare classes more weight."""
 
-    by: NodeId = setting(widget="node")
+    by: NodeId = setting(widget="scorer")
     """A scorer upstream of the learner's rewards whose score is the class of a row."""
     ema: Number = setting(0.8, ge=0, lt=1, level="advanced")
     """Share of the old class frequencies that is kept in each step (moving average)."""

@@ -3454,7 +3454,7 @@ export interface components {
              * X-Choices
              * @enum {string}
              */
-            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics" | "task_columns";
+            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics" | "scorers" | "task_columns";
             /** X-Hidden */
             "x-hidden"?: boolean;
             /** X-Hot */
@@ -3505,7 +3505,7 @@ export interface components {
              * X-Widget
              * @enum {string}
              */
-            "x-widget"?: "bytes" | "code" | "column" | "metrics" | "node" | "path" | "phase" | "port" | "regex" | "seconds" | "select" | "slider" | "text";
+            "x-widget"?: "bytes" | "code" | "column" | "metrics" | "node" | "path" | "phase" | "port" | "regex" | "scorer" | "seconds" | "select" | "slider" | "text";
         };
         JsonValue: Json;
         /**
@@ -3513,6 +3513,16 @@ export interface components {
          * @description A node kind with its ports, settings and help.
          */
         KindInfo: {
+            /**
+             * Begins With
+             * @description By path of a setting and by its value: settings that are set along with it, if they are not
+             *     set yet.
+             */
+            begins_with: {
+                [key: string]: {
+                    [key: string]: JsonObject;
+                };
+            };
             /**
              * Card Fields
              * @description Further settings that the card shows and lets the user edit.

@@ -18,6 +18,12 @@ type Source = (catalog: Catalog, document: LoopDocument, node: NodeData | null) 
 
 const BY_CHOICES: Partial<Record<Choices, Source>> = {
   nodes: (_, document) => plain(Object.keys(document.nodes)),
+  scorers: (catalog, document) =>
+    plain(
+      Object.entries(document.nodes)
+        .filter(([, node]) => givesScores(catalog.kinds[node.kind]))
+        .map(([id]) => id),
+    ),
   ports: (catalog, document) => plain(teachingPorts(catalog, document).map((port) => port.name)),
   phases: (_, document) => plain(phaseNames(document)),
   probe_metrics: (catalog) =>
@@ -29,6 +35,10 @@ const BY_CHOICES: Partial<Record<Choices, Source>> = {
   task_columns: (catalog, _, node) => plain(taskColumns(catalog, node)),
   metrics: (catalog, document) => plain(reportedMetrics(catalog, document)),
 };
+
+function givesScores(kind: KindInfo | undefined): boolean {
+  return kind?.outputs.some(({ type }) => type === "Scores") ?? false;
+}
 
 export function hasSuggestions({ choosesFrom }: Pick<Field, "choosesFrom">): boolean {
   return choosesFrom !== null && choosesFrom in BY_CHOICES;

@@ -24,7 +24,7 @@ from coloop.spec.catalog_types import PresetInfo, RemedyInfo
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
-from coloop.spec.nodes import KINDS
+from coloop.spec.nodes import KINDS, NODE_CLASSES
 from coloop.spec.ports import PortType
 from coloop.spec.solvable import SECTIONS, SOLVABLE
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
@@ -80,6 +80,32 @@ def test_a_starting_node_reads_and_fits_its_schema(kind: str) -> None:
 
     assert from_dict(document).diagnostics == ()
     jsonschema.Draft202012Validator(entry["schema"]).validate(entry["template"])
+
+
+BEGUN = [
+    pytest.param(kind, path, value, id=f"{kind}-{path}-{value}")
+    for kind in KINDS
+    for path, values in NODE_CLASSES[kind].about.begins_with.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), BEGUN)
+def test_a_node_reads_with_what_it_begins_with_at_a_value(kind: str, path: str, value: str) -> None:
+    entry = told()["kinds"][kind]
+    setting, *inner = path.split(".")
+    chosen = {inner[0]: value} if inner else value
+    node = {**entry["template"], **entry["begins_with"][path][value], setting: chosen}
+    document = {
+        "coloop": 1,
+        "name": "x",
+        "nodes": {"a": node},
+        "edges": [],
+        "schedule": {"steps": 1},
+    }
+
+    assert from_dict(document).diagnostics == ()
+    jsonschema.Draft202012Validator(entry["schema"]).validate(node)
 
 
 def test_every_kind_is_said_to_run() -> None:

@@ -167,6 +167,9 @@ class NodeKind:
     help: str
     template: dict[str, Any]
     """A node to start from."""
+    begins_with: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """By path of a setting and by its value: settings that an editor starts with once the setting
+    has that value, if they are not set yet."""
     synonyms: str
     """Other words under which it is looked for, with commas between them."""
     summary: tuple[str, ...]

@@ -117,6 +117,11 @@ class RewardNode(BaseNode):
                 }
             ),
         },
+        begins_with={
+            "source.type": {
+                "model": {"model": {"type": "scratch", "architecture": "tiny-qwen3"}},
+            }
+        },
         title="Reward",
         group="scores",
         icon="star",

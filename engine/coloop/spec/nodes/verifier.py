@@ -40,6 +40,7 @@ _JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
 _JUDGE_TEXTS: When = {"method": ("generative", "implicit_prm", "discriminative")}
 _WRITES: When = {"method": ("generative",)}
 _WRITES_TOKENS: When = {**_WRITES, **_LOADED}
+_TINY = {"model": {"type": "scratch", "architecture": "tiny-qwen3"}}
 _BY_URL: When = {"rollout.engine": (CHAT,)}
 
 
@@ -208,7 +209,7 @@ class VerifierNode(BaseNode):
             "reward_modeling": InMode(
                 begins={
                     "method": "discriminative",
-                    "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+                    **_TINY,
                     "algorithm": {"labels": {"name": "outcome"}},
                     "training": {"optimizer": {"name": "adamw", "lr": 0.0003}},
                 }
@@ -221,6 +222,19 @@ class VerifierNode(BaseNode):
         "verdict, an implicit process reward, a majority vote or a proof checker. A "
         "generative one can learn from rewards like an actor.",
         template={"kind": "verifier", "method": "rule"},
+        begins_with={
+            "method": {
+                "generative": {
+                    **_TINY,
+                    "rollout": {"completions_per_prompt": 1, "max_new_tokens": 16},
+                    "template": {"text": "{{ prompt }}{{ completion }}"},
+                    "read": {"verdict": "(yes|no)", "values": {"yes": 1, "no": 0}},
+                },
+                "discriminative": _TINY,
+                "implicit_prm": _TINY,
+                "formal": {"checker": "proof"},
+            }
+        },
         synonyms="judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, "
         "majority, checker, proof",
         summary=("rollout.chat.model", *MODEL_PATHS),

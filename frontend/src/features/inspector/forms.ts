@@ -1,12 +1,13 @@
 /** The forms of nodes, edges and other parts of the loop; what is written in a run is also noted to be sent to it. */
 import { useMemo } from "react";
 import type { Diagnostic, Json } from "@/api/types";
+import { following } from "@/catalog/following";
 import { NOTHING_HIDDEN } from "@/catalog/modes";
 import type { Field } from "@/catalog/schema";
 import { defaultAt } from "@/document/fieldAt";
 import { readDocumentPath } from "@/document/place";
 import { indexProblems, type ProblemIndex } from "@/document/problems";
-import { joinPath, type Path } from "@/lib/paths";
+import { joinPath, type Path, setPath } from "@/lib/paths";
 import { useLive } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { useWhenStill } from "@/state/choosing";
@@ -16,6 +17,7 @@ import { type OpenLoop, useDocument, useOpenLoop, useSync } from "@/state/docume
 import type { StoreDispatchOptions } from "@/state/document/store";
 import { usePreferences } from "@/state/preferences";
 import { useRunEdits } from "@/state/runEdits";
+import { useLaid } from "@/state/useVisits";
 import type { FormSettings } from "./form/FormContext";
 
 const NONE: readonly never[] = [];
@@ -78,14 +80,23 @@ export function useValueForm(base: Path): FormSettings {
 }
 
 export function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings {
-  const { store } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
+  const laidOf = useLaid();
   const diagnostics = useProblems().byNode.get(node) ?? NONE;
   return useFormOf({
     base: [],
     scope: ["nodes", node],
     diagnostics,
     hidden,
-    put: (change, options) => store.dispatch(setField, { node, ...change }, options),
+    put: (change, options) => {
+      const before = store.getState().document.nodes[node];
+      const kind = before && catalog.kinds[before.kind];
+      if (!kind) return;
+      const after = structuredClone(before);
+      setPath(after, change.path, change.value, change.keep);
+      const also = following(kind, before, after, laidOf(node));
+      store.dispatch(setField, { node, ...change, also }, options);
+    },
   });
 }
 

@@ -25,14 +25,17 @@ export const setValue = defineCommand<SetValue>(
 
 interface SetField extends SetValue {
   node: string;
+  /** Other settings of the node that change with it; `undefined` takes one out. */
+  also?: Readonly<Record<string, Json | undefined>>;
 }
 
 export const setField = defineCommand<SetField>(
   "Change field",
-  (draft, { node, path, value, keep }) => {
+  (draft, { node, path, value, keep, also = {} }) => {
     const data = draft.nodes[node];
     if (!data) return;
     setPath(data, path, value, keep);
+    for (const [name, other] of Object.entries(also)) setPath(data, [name], other);
     keepTrueName(draft);
   },
 );

@@ -31,6 +31,8 @@ export function ListField(props: AnyFieldProps<"list">) {
   if (field.fixed?.every((one) => isSimple(one()))) {
     const fallback = Array.isArray(field.fallback) ? field.fallback : [];
     const parts = field.fixed.map((one) => one());
+    const { choosesFrom, widget } = field;
+    const marks = choosesFrom === null ? {} : { choosesFrom, widget };
     const write = (index: number, part: Json | undefined) => {
       if (part === undefined) form.write(path, undefined);
       else
@@ -41,12 +43,12 @@ export function ListField(props: AnyFieldProps<"list">) {
         );
     };
     return (
-      <FieldRow {...props}>
+      <FieldRow {...props} isWide={choosesFrom !== null}>
         <div className="flex gap-1" {...whenLeft(whole.finish)}>
           {parts.map((one, index) => (
             <Control
               key={index}
-              field={{ ...one, fallback: fallback[index] ?? null }}
+              field={{ ...one, ...marks, fallback: fallback[index] ?? null }}
               path={[...path, index]}
               onChange={(part) => write(index, part)}
               value={items[index]}
