@@ -23,6 +23,20 @@ function show() {
   return { store, press, groups, chosen };
 }
 
+describe("a phase", () => {
+  it("counts the ports that its card has no room for", () => {
+    const loop = smallLoop();
+    const learn = ["a.rewards", "b.rewards", "c.rewards", "d.rewards"];
+    loop.rest.schedule = { phases: [{ name: "all", steps: 1, learn }] };
+    const { wrapper } = insideLoop({ document: loop });
+    render(<SchedulePanel />, { wrapper });
+
+    expect(screen.getByText("b.rewards")).toBeTruthy();
+    expect(screen.queryByText("c.rewards")).toBeNull();
+    expect(screen.getByText("and 2 more").title).toBe("c.rewards, d.rewards");
+  });
+});
+
 describe("moving a phase", () => {
   it("goes into a group, through it and out on the other side", () => {
     const { press, groups, chosen } = show();

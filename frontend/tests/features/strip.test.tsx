@@ -3,7 +3,7 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { JsonObject } from "@/api/types";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
-import { stripOf } from "@/features/schedule/strip";
+import { placesOf, sharesOf, stripOf } from "@/features/schedule/strip";
 import { useSelection } from "@/state/selection";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -41,6 +41,15 @@ describe("the schedule in proportion", () => {
         { from: 48, to: 51 },
       ],
     });
+  });
+
+  it("a short phase is wide enough to be read, and drawn to scale within its width", () => {
+    const found = strip({ phases: [judge(900), { repeat: 3, phases: [rl(3), judge(1)] }] });
+    const shares = sharesOf(found);
+    const place = placesOf(found, shares, 100);
+
+    expect(shares[0]).toBeCloseTo(0.8);
+    expect([0, 450, 900, 906, 912].map(place).map(Math.round)).toEqual([0, 40, 80, 90, 100]);
   });
 
   it("a learner's own rhythm is drawn as it is", () => {

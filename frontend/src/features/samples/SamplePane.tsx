@@ -43,7 +43,7 @@ export function SamplePane(props: SamplePaneProps) {
       aria-label={`${row.node ?? "text"}, ${title}`}
       className="flex min-h-0 min-w-0 flex-1 flex-col border-line border-l"
     >
-      <div className="flex min-h-9 shrink-0 flex-wrap items-center gap-2 px-3 py-1 text-sm">
+      <div className="flex max-h-17 min-h-9 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 overflow-y-auto px-3 py-1 text-sm">
         <span className="size-2.5 shrink-0 rounded-[3px]" style={{ background: color }} />
         <b>{row.node}</b>
         <span className="min-w-0 truncate text-muted">{title}</span>
@@ -80,14 +80,16 @@ export function SamplePane(props: SamplePaneProps) {
           icon={<Copy size={13} />}
         />
       </div>
-      <div tabIndex={0} className="min-h-0 flex-1 overflow-y-auto px-3 pb-2">
-        {tokens && shown ? (
-          <TokenText tokens={tokens} view={shown} color={color} />
-        ) : (
-          <Lines lines={sampleText(row.completion).split("\n")} color={color} />
-        )}
+      <div tabIndex={0} className="flex min-h-0 flex-1 flex-col overflow-y-auto">
+        <div className="flex-1 px-3 pb-2">
+          {tokens && shown ? (
+            <TokenText tokens={tokens} view={shown} color={color} />
+          ) : (
+            <Lines lines={sampleText(row.completion).split("\n")} color={color} />
+          )}
+        </div>
+        {tokens && shown ? <Legend tokens={tokens} view={shown} /> : null}
       </div>
-      {tokens && shown ? <Legend tokens={tokens} view={shown} /> : null}
     </section>
   );
 }

@@ -24,6 +24,10 @@ import { SeverityIcon } from "@/ui/SeverityIcon";
 import { insertPhase } from "./newPhase";
 import { listText, phaseLength, settingName } from "./phaseText";
 
+/** As many ports and changed settings as there is room for on a card. */
+const MOST_CHIPS = 3;
+const MOST_SET = 4;
+
 export const PHASE_CARD =
   "relative flex min-h-19 w-46 flex-none flex-col overflow-hidden rounded-2 border bg-surface";
 
@@ -126,7 +130,9 @@ function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
   const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
   const worst = toneOf(useCatalog(), problemsAt(problems, joinPath(phaseSpecPath(at)), false));
   const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+  const [shown, more] = split(learn, MOST_CHIPS);
   const overrides = isObject(phase.set) ? Object.entries(phase.set) : [];
+  const [set, moreSet] = split(overrides, MOST_SET);
   const index = at.at(-1) ?? 0;
   const name = String(phase.name ?? `phase ${index + 1}`);
 
@@ -144,17 +150,18 @@ function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
         aria-pressed={isChosen}
         onClick={() => select({ phase: at })}
       >
-        <span className="flex w-full items-center gap-1">
+        <span className="flex w-full shrink-0 items-center gap-1">
           <span className="min-w-0 flex-1 truncate font-semibold text-xs" title={name}>
             {name}
           </span>
           {worst ? <SeverityIcon severity={worst} size={13} /> : null}
         </span>
-        <span className="truncate text-muted text-xs">{phaseLength(phase)}</span>
-        <span className="flex flex-wrap gap-1 overflow-hidden">
-          {learn.map((port) => (
+        <span className="shrink-0 truncate text-muted text-xs">{phaseLength(phase)}</span>
+        <span className="flex shrink-0 flex-wrap gap-1">
+          {shown.map((port) => (
             <PortChip key={port} name={port} />
           ))}
+          {more.length > 0 ? <More of={more} /> : null}
           {learn.length === 0 && phase.fill === undefined ? (
             <span className="text-2xs text-faint">learns nothing</span>
           ) : null}
@@ -162,10 +169,10 @@ function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
             <span className="text-2xs text-faint">fills {listText(phase.fill)}</span>
           )}
         </span>
-        {overrides.map(([path, value]) => (
+        {set.map(([path, value]) => (
           <span
             key={path}
-            className="flex w-full gap-1 text-2xs text-faint"
+            className="flex w-full shrink-0 gap-1 text-2xs text-faint"
             title={`${path} = ${String(value)}`}
           >
             <span className="truncate">
@@ -177,6 +184,9 @@ function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
             <span className="max-w-1/2 shrink-0 truncate">= {String(value)}</span>
           </span>
         ))}
+        {moreSet.length > 0 ? (
+          <More of={moreSet.map(([path, value]) => `${path} = ${String(value)}`)} />
+        ) : null}
       </button>
       {progress === null ? null : (
         <span
@@ -186,6 +196,20 @@ function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
       )}
       {isReadonly ? null : <PhaseTools name={name} at={at} isLast={isLast} />}
     </article>
+  );
+}
+
+/** What is shown, and what is only counted: one more line than there is room for would be cut. */
+function split<T>(all: readonly T[], most: number): [readonly T[], readonly T[]] {
+  const count = all.length > most ? most - 1 : all.length;
+  return [all.slice(0, count), all.slice(count)];
+}
+
+function More({ of }: { of: readonly string[] }) {
+  return (
+    <span className="h-5 shrink-0 text-2xs text-muted leading-5" title={of.join(", ")}>
+      and {of.length} more
+    </span>
   );
 }
 

@@ -9,7 +9,17 @@ import { clearSelection, select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { entryText, settingName } from "./phaseText";
-import { type Span, type Strip, type StripItem, stepsIn, stripOf } from "./strip";
+import {
+  type Place,
+  placesOf,
+  proportions,
+  type Span,
+  type Strip,
+  type StripItem,
+  sharesOf,
+  stepsIn,
+  stripOf,
+} from "./strip";
 
 export function ScheduleStrip() {
   const { catalog } = useOpenLoop();
@@ -22,10 +32,12 @@ export function ScheduleStrip() {
   const enlarged = groups.find((item) => item.at[0] === phase?.[0]) ?? groups[0];
   const colorOf = (node: string) => colors[node] ?? "var(--muted)";
   const learners = [...strip.learners.keys()];
+  const shares = sharesOf(strip);
   return (
     <section
       aria-label="Schedule at a glance"
-      className="flex h-[104px] shrink-0 gap-4 overflow-hidden border-line border-t bg-surface px-4 py-2"
+      className="flex shrink-0 gap-4 overflow-hidden border-line border-t bg-surface px-4 py-2"
+      style={{ height: HEAD + Math.max(MIN_HEIGHT, heightOf(strip)) }}
     >
       <div className="flex w-28 shrink-0 flex-col text-xs leading-4">
         <h2 className="font-semibold text-sm leading-5">Schedule</h2>
@@ -33,7 +45,10 @@ export function ScheduleStrip() {
           {strip.isKnown ? formatPlural(strip.steps, "step") : "ends by itself"}
         </span>
         <ul
-          className="flex flex-col justify-around overflow-y-auto"
+          className={classes(
+            "flex flex-col justify-around overflow-y-auto",
+            learners.length > 3 && "text-2xs leading-3",
+          )}
           style={{ height: heightOf(strip) }}
         >
           {learners.map((node) => (
@@ -53,12 +68,12 @@ export function ScheduleStrip() {
       </div>
       <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex h-9 shrink-0">
-          {strip.items.map((item) => (
-            <Item key={item.at.join(".")} item={item} share={item.steps / strip.steps} />
+          {strip.items.map((item, index) => (
+            <Item key={item.at.join(".")} item={item} share={shares[index] ?? 0} />
           ))}
         </div>
         <div style={{ height: heightOf(strip) }}>
-          <Rows strip={strip} colorOf={colorOf} />
+          <Rows strip={strip} colorOf={colorOf} shares={shares} />
         </div>
       </div>
       <Ramps />
@@ -70,11 +85,18 @@ export function ScheduleStrip() {
 }
 
 const LINE = 16;
-const MAX_HEIGHT = 50;
+/** Above and below the rows of the learners. */
+const HEAD = 54;
+const MIN_HEIGHT = 50;
+const MAX_HEIGHT = 98;
 const ROW_HEIGHT = 24;
+const LOW_ROW_HEIGHT = 14;
 
+/** Few learners have high rows, many low ones; more than there is room for are scrolled. */
 function heightOf({ learners }: Strip): number {
-  return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
+  const count = Math.max(1, learners.size);
+  const low = Math.max(MIN_HEIGHT, count * LOW_ROW_HEIGHT);
+  return Math.min(MAX_HEIGHT, low, count * ROW_HEIGHT);
 }
 
 function Item({ item, share }: { item: StripItem; share: number }) {
@@ -110,7 +132,7 @@ function Ramps() {
   return (
     <ul
       aria-label="Values that change"
-      className="flex w-36 shrink-0 flex-col gap-1 overflow-y-auto border-line border-l pl-4"
+      className="hidden w-36 shrink-0 flex-col gap-1 overflow-y-auto border-line border-l pl-4 xl:flex"
     >
       {ramps.map((ramp, index) => (
         <li key={index} className="min-w-0">
@@ -167,6 +189,7 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
 interface RowsProps {
   strip: Strip;
   colorOf: (node: string) => string;
+  shares?: readonly number[];
   hasGaps?: boolean;
 }
 
@@ -176,10 +199,10 @@ const PITCH = 14;
 /** The least width of a span, so that one step among thousands is seen. */
 const THINNEST = 1.5;
 
-function Rows({ strip, colorOf, hasGaps = false }: RowsProps) {
+function Rows({ strip, colorOf, shares, hasGaps = false }: RowsProps) {
   const rows = [...strip.learners];
   const height = Math.max(1, rows.length) * PITCH;
-  const scale = WIDTH / Math.max(1, strip.steps);
+  const place = placesOf(strip, shares ?? proportions(strip), WIDTH);
   return (
     <svg
       role="img"
@@ -191,13 +214,13 @@ function Rows({ strip, colorOf, hasGaps = false }: RowsProps) {
       {rows.map(([node, spans], row) => (
         <g key={node} transform={`translate(0 ${row * PITCH + (PITCH - ROW) / 2})`}>
           <rect width={WIDTH} height={ROW} fill="var(--sunken)" />
-          <path d={pathOf(hasGaps ? steps(spans) : spans, scale, hasGaps)} fill={colorOf(node)} />
+          <path d={pathOf(hasGaps ? steps(spans) : spans, place, hasGaps)} fill={colorOf(node)} />
         </g>
       ))}
       {strip.items.slice(1).map((item) => (
         <rect
           key={item.at.join(".")}
-          x={item.from * scale}
+          x={place(item.from)}
           width={THINNEST}
           height={height}
           fill="var(--line)"
@@ -207,12 +230,12 @@ function Rows({ strip, colorOf, hasGaps = false }: RowsProps) {
   );
 }
 
-function pathOf(spans: readonly Span[], scale: number, hasGaps: boolean): string {
+function pathOf(spans: readonly Span[], place: Place, hasGaps: boolean): string {
   return spans
     .map(({ from, to }) => {
-      const full = (to - from) * scale;
+      const full = place(to) - place(from);
       const width = Math.max(THINNEST, hasGaps ? full * 0.92 : full);
-      return `M${(from * scale).toFixed(2)} 0h${width.toFixed(2)}v${ROW}h-${width.toFixed(2)}z`;
+      return `M${place(from).toFixed(2)} 0h${width.toFixed(2)}v${ROW}h-${width.toFixed(2)}z`;
     })
     .join("");
 }

@@ -41,6 +41,45 @@ const MIN = 1;
 /** More rounds than these are drawn as one. */
 const MAX_SPANS = 2000;
 
+/** Where a step stands across the strip, from 0 to its width. */
+export type Place = (step: number) => number;
+
+export function proportions({ items, steps }: Strip): number[] {
+  return items.map((item) => item.steps / Math.max(1, steps));
+}
+
+/** The least shares of a phase and of a group in the width, so that their names and steps are read. */
+const LEAST_SHARE = 0.13;
+const LEAST_GROUP_SHARE = 0.2;
+
+/** Shares of the phases in the width: as their steps, but none too narrow to be read. */
+export function sharesOf(strip: Strip): number[] {
+  const most = 1 / Math.max(1, strip.items.length);
+  const least = strip.items.map(({ round }) =>
+    Math.min(round ? LEAST_GROUP_SHARE : LEAST_SHARE, most),
+  );
+  const real = proportions(strip).map((share, index) => ({ share, least: least[index] ?? 0 }));
+  const narrow = real.filter(({ share, least }) => share < least);
+  const rest = sum(real.filter(({ share, least }) => share >= least).map(({ share }) => share));
+  const wide = (1 - sum(narrow.map(({ least }) => least))) / Math.max(rest, Number.EPSILON);
+  return real.map(({ share, least }) => (share < least ? least : share * wide));
+}
+
+/** Each phase is drawn to scale within its share of the width. */
+export function placesOf({ items }: Strip, shares: readonly number[], width: number): Place {
+  const starts = shares.map((_, index) => sum(shares.slice(0, index)));
+  return (step) => {
+    const index = Math.max(
+      0,
+      items.findLastIndex((item) => item.from <= step),
+    );
+    const item = items[index];
+    if (!item) return 0;
+    const part = Math.min(1, (step - item.from) / Math.max(1, item.steps));
+    return ((starts[index] ?? 0) + part * (shares[index] ?? 0)) * width;
+  };
+}
+
 export function stripOf(
   catalog: Catalog,
   document: LoopDocument,
