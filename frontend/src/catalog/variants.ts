@@ -36,7 +36,7 @@ export function changeVariant(
 
 function carry(old: Json | undefined, field: Union, to: Variant): Json {
   const tag = field.shape === "tagged" ? field.tag : null;
-  const fresh = emptyValue(to.field);
+  const fresh = begins(field, to.field);
   if (!isObject(fresh)) return fresh;
   const kept: Record<string, Json | undefined> = { ...fresh };
   if (tag) kept[tag] = to.key;
@@ -49,6 +49,15 @@ function carry(old: Json | undefined, field: Union, to: Variant): Json {
     }
   }
   return kept;
+}
+
+/** The default where it has this shape; a range begins at the number of the default. */
+function begins(field: Union, to: Field): Json {
+  const { fallback } = field;
+  if (fallback !== undefined && fallback !== null && fits(to, fallback)) return fallback;
+  const ends = to.shape === "list" ? (to.fixed ?? []) : [];
+  const isRange = ends.length > 0 && ends.every((item) => item().shape === "number");
+  return isRange && typeof fallback === "number" ? ends.map(() => fallback) : emptyValue(to);
 }
 
 function update(

@@ -150,5 +150,6 @@ export function teachingPorts(catalog: Catalog, document: LoopDocument): Teachin
     const port = inputPort(catalog, document, ref);
     if (port?.teaching) found.set(edge.to, { name: edge.to, ...ref, type: port.type });
   }
-  return [...found.values()];
+  const nodes = Object.keys(document.nodes);
+  return [...found.values()].toSorted((a, b) => nodes.indexOf(a.node) - nodes.indexOf(b.node));
 }

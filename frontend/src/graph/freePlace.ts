@@ -32,12 +32,13 @@ export function freeOffset(
   return [by, by];
 }
 
-/** The place nearest to a wish at which a box of this kind covers no other. */
+/** The place nearest to a wish at which a box of this kind covers no other; onward: to the right of it or below. */
 export function freePlace(
   catalog: Catalog,
   document: LoopDocument,
   kind: KindInfo,
   wish: { x: number; y: number },
+  isOnward = false,
 ): { x: number; y: number } {
   const begun = { ...document, nodes: { ...document.nodes, [NEW]: beginnings(kind) } };
   const { width, height } = nodeSize(catalog, begun, NEW);
@@ -48,11 +49,26 @@ export function freePlace(
   const [left, top] = [snap(wish.x), snap(wish.y)];
   for (let ring = 0; ring <= MAX_RINGS; ring += 1) {
     const found = placesAt(ring)
+      .filter(([across, down]) => !isOnward || (across >= 0 && down >= 0))
       .map(([across, down]) => ({ x: left + across * ACROSS, y: top + down * GRID }))
       .find(({ x, y }) => isFree(x, y));
     if (found) return found;
   }
   return { x: left, y: top };
+}
+
+/** A place for a node that was added without pointing at one: after the chosen node, or in the middle of the view. */
+export function placeOnward(
+  catalog: Catalog,
+  document: LoopDocument,
+  kind: KindInfo,
+  middle: { x: number; y: number },
+  chosen: string | undefined,
+): { x: number; y: number } {
+  const at = chosen === undefined ? undefined : document.layout[chosen];
+  if (chosen === undefined || !at) return freePlace(catalog, document, kind, middle, true);
+  const x = at[0] + nodeSize(catalog, document, chosen).width + BESIDE;
+  return freePlace(catalog, document, kind, { x, y: at[1] }, true);
 }
 
 /** A place for a node that came with its edges: after what it reads, before what it gives to. */

@@ -42,6 +42,7 @@ export function showHardwarePresets(isPicking: boolean): void {
 export interface AddRequest {
   screen: { x: number; y: number };
   flow: { x: number; y: number };
+  isUnplaced?: boolean;
   from?: PortRef & { isOutput: boolean };
   edge?: string;
 }

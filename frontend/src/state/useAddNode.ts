@@ -8,8 +8,8 @@ import { freeName } from "@/document/names";
 import { NOTE_SIZE, newNoteId } from "@/document/notes";
 import { poolField } from "@/document/pools";
 import type { Point, PortRef } from "@/document/types";
-import { freeNotePlace, freePlace } from "@/graph/freePlace";
-import { select } from "@/state/selection";
+import { freeNotePlace, freePlace, placeOnward } from "@/graph/freePlace";
+import { select, useSelection } from "@/state/selection";
 import { reveal } from "./canvas";
 import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
@@ -20,6 +20,8 @@ export const NODE_DRAG = "application/x-coloop-node";
 interface AddOptions {
   kind: KindInfo;
   at: { x: number; y: number };
+  /** Whether nobody pointed at a place, and `at` is the middle of the view. */
+  isUnplaced?: boolean | undefined;
   from?: (PortRef & { isOutput: boolean }) | undefined;
   edge?: string | null | undefined;
   pool?: string | null | undefined;
@@ -30,13 +32,16 @@ export function useAddNode(): (options: AddOptions) => string {
   const { catalog, store } = useOpenLoop();
   const mode = useMode();
   return useCallback(
-    ({ kind, at, from, edge: key = null, pool = null }) => {
+    ({ kind, at, isUnplaced = false, from, edge: key = null, pool = null }) => {
       const { document } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
       const begun = beginNode(catalog, document, kind, mode);
       const field = pool === null ? null : poolField(catalog, kind.kind);
       const data = field ? { ...begun, [field]: pool } : begun;
-      const place = freePlace(catalog, document, kind, at);
+      const chosen = useSelection.getState().nodes.at(-1);
+      const place = isUnplaced
+        ? placeOnward(catalog, document, kind, at, chosen)
+        : freePlace(catalog, document, kind, at);
       const label = `Add ${kind.title.toLowerCase()}`;
       const position: Point = [place.x, place.y];
       const cut = key === null ? undefined : document.edges[edgeIndex(document, key)];

@@ -120,6 +120,20 @@ describe("forms of every loop that there is", () => {
     });
   });
 
+  it("a shape begins with the default where that fits, and a range at its number", () => {
+    const field = readSchema({
+      anyOf: [
+        { type: "integer" },
+        { type: "array", prefixItems: [{ type: "integer" }, { type: "integer" }] },
+      ],
+      default: 2,
+    });
+    if (field.shape !== "variants") throw new Error("nothing tells them apart");
+    const begun = field.variants.map((to) => changeVariant(new Map(), field, undefined, to));
+
+    expect(begun).toEqual([2, [2, 2]]);
+  });
+
   it("each other shape is a value of that shape, and coming back loses nothing", () => {
     const wrong: string[] = [];
     for (const { place, field, value } of unions) {

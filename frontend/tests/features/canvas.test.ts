@@ -5,7 +5,7 @@ import type { LoopDocument } from "@/document/types";
 import { groupKinds, searchGroups } from "@/features/palette/groups";
 import { summaryValues } from "@/graph/cardValues";
 import { edgeText } from "@/graph/edgeKinds";
-import { freePlace } from "@/graph/freePlace";
+import { freePlace, placeOnward } from "@/graph/freePlace";
 import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/graph/geometry";
 import { arrange, forwardEdges, placeNodes } from "@/graph/layout";
 import { type RouteEdge, routeEdges } from "@/graph/routes";
@@ -142,6 +142,29 @@ describe("layout", () => {
     });
     expect(loop.layout.b?.[0]).toBeGreaterThanOrEqual(MIN_WIDTH);
     expect(across).toBeGreaterThan(down ?? 0);
+  });
+
+  it("nodes that are added one after the other stand after the chosen one, never before it", () => {
+    const [kind] = Object.values(catalog.kinds);
+    let loop: LoopDocument = { ...smallLoop(), nodes: {}, edges: [], layout: {} };
+    const middle = { x: 0, y: 0 };
+    let chosen: string | undefined;
+    for (const id of ["a", "b", "c", "d"]) {
+      const { x, y } = placeOnward(catalog, loop, kind as KindInfo, middle, chosen);
+      loop = {
+        ...loop,
+        nodes: { ...loop.nodes, [id]: { kind: (kind as KindInfo).kind } },
+        layout: { ...loop.layout, [id]: [x, y] },
+      };
+      chosen = id === "c" ? "a" : id;
+    }
+
+    const across = ["a", "b", "c", "d"].map((id) => loop.layout[id]?.[0] ?? 0);
+    expect(across[1]).toBeGreaterThan(across[0] ?? 0);
+    expect(across[2]).toBeGreaterThan(across[1] ?? 0);
+    // Right of `a` there is `b`: below that.
+    expect(across[3]).toBe(across[1]);
+    expect(loop.layout.d?.[1]).toBeGreaterThan(loop.layout.b?.[1] ?? 0);
   });
 
   it("a node is put where it is wanted if there is room", () => {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Diagnostic } from "@/api/types";
 import { EdgeInspector, LoopInspector, PhaseInspector } from "@/features/inspector/Inspector";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
+import { readPath } from "@/lib/paths";
 import { listenToPresses } from "@/state/choosing";
 import { OpenLoopProvider } from "@/state/document/context";
 import { createDocumentStore } from "@/state/document/store";
@@ -87,6 +88,53 @@ describe("forms from the catalog", () => {
     for (const part of screen.getAllByRole("button", { expanded: false })) fireEvent.click(part);
 
     expect(screen.getAllByText(/chosen side higher than the rejected/).length).toBe(1);
+  });
+
+  it("a name in a mapping is changed in its place, and goes back where it is taken", () => {
+    const loop = smallLoop();
+    loop.nodes.judge = { kind: "verifier", method: "rule", read: { values: { yes: 1, no: 0 } } };
+    const store = show(<NodeInspector id="judge" />, [], loop);
+    openGroups(/^Reading/, /^Values/);
+    const rename = (from: string, to: string) => {
+      const name = screen.getByLabelText(`Name of ${from}, Values, Read`);
+      fireEvent.change(name, { target: { value: to } });
+      fireEvent.blur(name);
+    };
+
+    rename("no", "yes");
+    rename("yes", "right");
+
+    const values = readPath(store.getState().document.nodes.judge, ["read", "values"]);
+    expect(Object.entries(values ?? {})).toEqual([
+      ["right", 1],
+      ["no", 0],
+    ]);
+  });
+
+  it("a problem of a number in a union is told once", () => {
+    const loop = smallLoop();
+    loop.nodes.problems = {
+      kind: "dataset",
+      source: { type: "task", task: "arithmetic", digits: 0 },
+    };
+    const found = aProblem({ node: "problems", field: "source.digits", message: "found 0" });
+    show(<NodeInspector id="problems" />, [found], loop);
+
+    expect(screen.getAllByText("found 0")).toHaveLength(1);
+  });
+
+  it("scorers are chosen among the nodes that give scores", () => {
+    const loop = smallLoop();
+    const source = { type: "builtin", name: "agreement", columns: ["exact", ""] };
+    loop.nodes.agrees = { kind: "reward", source };
+    show(<NodeInspector id="agrees" />, [], loop);
+    const list = screen.getByLabelText("Scorers, 2");
+    fireEvent.focus(list);
+    fireEvent.click(list);
+
+    const offered = screen.getAllByRole("option").map((option) => option.textContent);
+    expect(offered).toContain("exact");
+    expect(offered).not.toContain("problems");
   });
 
   it("code says which isolation it runs with", async () => {

@@ -199,6 +199,20 @@ describe("connecting from the settings", () => {
     expect(store.getState().document).toBe(before);
   });
 
+  it("what a node gives may teach the node itself", () => {
+    const { store } = show("actor");
+    const list = screen.getByLabelText("Connect to");
+    fireEvent.focus(list);
+    choose(list, "actor.rollouts → actor.demonstrations");
+
+    fireEvent.click(screen.getByRole("button", { name: "Connect" }));
+
+    expect(store.getState().document.edges.at(-1)).toEqual({
+      from: "actor.rollouts",
+      to: "actor.demonstrations",
+    });
+  });
+
   it("the button connects what is chosen, and the list has the focus again", () => {
     const { store, wish } = show("start");
     wish();

@@ -96,7 +96,7 @@ describe("what is not finished yet is not in the loop", () => {
 
   it("a map entry that is emptied stays, is blamed only when it is left, and can be filled again", async () => {
     const { node, syncStore } = show({ ...FILE, columns: { prompt: "q" } });
-    const field = screen.getByLabelText(/prompt/, { selector: "input" });
+    const field = screen.getByLabelText(/^prompt/, { selector: "input" });
     act(() => field.focus());
     fireEvent.change(field, { target: { value: "" } });
     expect(node().columns).toEqual({ prompt: "q" });
@@ -119,7 +119,7 @@ describe("what is not finished yet is not in the loop", () => {
       }),
     );
     expect(await screen.findByText("found an empty text")).toBeTruthy();
-    act(() => screen.getByLabelText(/prompt/, { selector: "input" }).focus());
+    act(() => screen.getByLabelText(/^prompt/, { selector: "input" }).focus());
     expect(screen.queryByText("found an empty text")).toBeNull();
   });
 

@@ -70,7 +70,7 @@ function useEditActions(): Action[] {
     const onNodes = { isEnabled: () => isEnabled() && hasNodes() };
     const add = () => {
       const screen = middleOf(flow.getState().domNode, 144);
-      showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
+      showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)), isUnplaced: true });
     };
     const remove = () => {
       const { nodes, edges } = useSelection.getState();

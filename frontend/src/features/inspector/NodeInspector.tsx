@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import type { Catalog, ModeInfo } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { readSchema } from "@/catalog/schema";
-import { canConnect } from "@/document/canConnect";
+import { canConnect, inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef, portText } from "@/document/edges";
 import { nameProblem } from "@/document/names";
 import type { Edge, LoopDocument } from "@/document/types";
@@ -291,6 +291,12 @@ function possibleEdges(catalog: Catalog, document: LoopDocument, node: string): 
     ),
     ...portsOf(node, "inputs").flatMap((to) =>
       others.flatMap((id) => portsOf(id, "outputs").map((from) => ({ from, to }))),
+    ),
+    // What a node gives may teach the node itself.
+    ...portsOf(node, "outputs").flatMap((from) =>
+      portsOf(node, "inputs")
+        .filter((to) => inputPort(catalog, document, to)?.teaching)
+        .map((to) => ({ from, to })),
     ),
   ];
   return pairs

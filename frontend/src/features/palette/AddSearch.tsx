@@ -26,7 +26,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
   const add = useAddNode();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
-  const { from, edge, screen, flow } = request;
+  const { from, edge, screen, flow, isUnplaced } = request;
 
   const [search, setSearch] = useState("");
 
@@ -101,7 +101,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
                   key={kind.kind}
                   value={kind.kind}
                   onSelect={() => {
-                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, from, edge });
+                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from, edge });
                     hideAddSearch();
                   }}
                   style={{ "--node-color": kindColor(kind) } as React.CSSProperties}

@@ -19,7 +19,7 @@ export function useAddInMiddle(): (kind: KindInfo) => void {
         }),
       );
       const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
-      add({ kind, at: wish });
+      add({ kind, at: wish, isUnplaced: true });
     },
     [screenToFlowPosition, flowStore, add],
   );

@@ -1,5 +1,5 @@
 import { Flame, Lock, LockOpen, Sparkles } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useContext } from "react";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
@@ -13,7 +13,7 @@ import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
-import { placeOf, useForm } from "./FormContext";
+import { AroundContext, placeOf, useForm } from "./FormContext";
 import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { ResetField } from "./RemoveField";
@@ -29,7 +29,10 @@ export function FieldRow(props: FieldRowProps) {
   const { full, id } = placeOf(form, path);
   const label = useLabel(field.title);
   const { isEntered, watch } = useEntered();
-  const found = problemsAt(form.diagnostics, full, true);
+  const isSaidAround = useContext(AroundContext) === full;
+  const found = problemsAt(form.diagnostics, full, true).filter(
+    (problem) => !(isSaidAround && problem.field === full),
+  );
   const problems = isEntered && isEmpty(value) ? [] : found;
   const isSet = value !== undefined;
   const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;

@@ -36,6 +36,8 @@ export interface WidgetProps<F extends Field = Field> {
 }
 
 export const FormContext = createContext<FormSettings | null>(null);
+/** Path of the group around. What a union takes is a group or a field of its own at the path of the union. */
+export const AroundContext = createContext<string | null>(null);
 
 export function useForm(): FormSettings {
   const form = useContext(FormContext);

@@ -18,12 +18,10 @@ import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
 import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
-import { placeOf, useForm } from "./FormContext";
+import { AroundContext, placeOf, useForm } from "./FormContext";
 import { GroupLabels, useLabel } from "./Labels";
 import { ResetField } from "./RemoveField";
 
-/** Path of the group around. The shapes of a union are a group of their own at the path of the union. */
-const AroundContext = createContext<string | null>(null);
 /** Path of the group that does not fold: the part of the form around it folds, and bears its name. */
 export const FlatContext = createContext<string | null>(null);
 

@@ -40,6 +40,10 @@ export function MapField(props: AnyFieldProps<"map">) {
   const newKey = name.trim();
   const isTaken = keys.includes(newKey);
 
+  const rename = (from: string, to: string) => {
+    const entries = Object.entries(record).map(([key, one]) => [key === from ? to : key, one]);
+    form.write(path, Object.fromEntries(entries));
+  };
   const add = () => {
     if (newKey === "" || isTaken) return;
     draft.add(newKey, item.shape === "json" ? "" : emptyValue(item));
@@ -64,6 +68,8 @@ export function MapField(props: AnyFieldProps<"map">) {
                   path={[...path, key]}
                   value={entry}
                   isLocked={isLocked}
+                  taken={keys}
+                  onRename={isBegun || isLocked ? undefined : (to) => rename(key, to)}
                   onRemove={isBegun ? draft.drop : undefined}
                 />
               ) : (
@@ -111,10 +117,13 @@ interface MapEntryProps {
   path: Path;
   value: Json | undefined;
   isLocked: boolean;
+  taken: readonly string[];
+  onRename: ((to: string) => void) | undefined;
   onRemove: (() => void) | undefined;
 }
 
-function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps) {
+function MapEntry(props: MapEntryProps) {
+  const { name, item, path, value, isLocked, taken, onRename, onRemove } = props;
   const form = useForm();
   const { full, id } = placeOf(form, path);
   const label = useLabel(name);
@@ -123,9 +132,15 @@ function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps
   return (
     <div data-field={full} className="py-0.5" {...watch}>
       <div className="flex items-center gap-2">
-        <label htmlFor={id} className="w-[44%] shrink-0 truncate font-mono text-xs" title={name}>
-          {name}
-        </label>
+        <span className="w-[44%] shrink-0">
+          {onRename ? (
+            <MapKey name={name} label={label} taken={taken} onRename={onRename} />
+          ) : (
+            <label htmlFor={id} className="block truncate font-mono text-xs" title={name}>
+              {name}
+            </label>
+          )}
+        </span>
         <Control
           field={item}
           path={path}
@@ -138,5 +153,36 @@ function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps
       </div>
       <FieldProblems problems={isBlamed ? problemsAt(form.diagnostics, full, false) : []} />
     </div>
+  );
+}
+
+interface MapKeyProps {
+  name: string;
+  label: string;
+  taken: readonly string[];
+  onRename: (to: string) => void;
+}
+
+/** The name of an entry, taken over when it is left; one that is empty or taken goes back to what it was. */
+function MapKey({ name, label, taken, onRename }: MapKeyProps) {
+  const [typed, setTyped] = useState(name);
+  const to = typed.trim();
+  const isTaken = to !== name && taken.includes(to);
+  const leave = () => {
+    if (to === "" || isTaken) setTyped(name);
+    else if (to !== name) onRename(to);
+  };
+  return (
+    <input
+      aria-label={`Name of ${label}`}
+      aria-invalid={isTaken || undefined}
+      title={isTaken ? `“${to}” already exists.` : name}
+      className={`${WIDE_CONTROL} border-transparent bg-transparent px-1 font-mono text-xs`}
+      spellCheck={false}
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+      onBlur={leave}
+      onKeyDown={(event) => event.key === "Enter" && leave()}
+    />
   );
 }
