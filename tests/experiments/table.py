@@ -252,6 +252,9 @@ EXPERIMENTS = (
         },
         paper="dense rewards of a process reward model that keeps learning beat outcomes alone.",
         control="the same RLOO and filter with the outcome as the only reward.",
+        finding="Each answer has four digits, so that the outcome says nearly all. With seed 0 on "
+        "the last letters of five words, from 0.699, it ends at 0.949 and its control at 0.938; "
+        "after 20 steps they stand at 0.809 and 0.770, after 80 at 0.848 and 0.871.",
     ),
     Experiment(
         preset="retool",
@@ -334,6 +337,28 @@ EXPERIMENTS = (
         arms={SHUFFLED: shuffled(actor="policy", reward="judge"), CONTROL: "frozen"},
         paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
         control="the same GRPO with the reward model as it was after its pre-training.",
+    ),
+    Experiment(
+        preset="spin",
+        phase="collect",
+        arms={CONTROL: "plain"},
+        paper="self-play on pairs of gold and own answers goes on where SFT has stopped to help.",
+        control="SFT on the gold answers of the same pairs, in as many updates.",
+        finding="Settings tried with seed 0, SPIN and its control: from 0.449 to 0.715 and 0.773 "
+        "(sampled 0.293 and 0.364); from 0.914 to 0.949 and 0.977; countdown with three numbers, "
+        "where SFT has stood at 0.6 for 800 steps, from 0.590 to 0.633 and 0.641. The optimum of "
+        "both is the distribution of the gold answers, which models of this size reach by SFT; "
+        "pairs of equal answers are dropped, so that better policies get fewer updates.",
+    ),
+    Experiment(
+        preset="tango",
+        phase="generate",
+        arms={CONTROL: "plain"},
+        paper="rewards for steps from a judge that learns too beat the outcome alone.",
+        control="the same GRPO with the outcome as the only reward.",
+        finding="On five words, where outcomes are rare, with a weight of steps from 0.5 to 0.1 "
+        "(seed 0), accuracy falls from 0.164 to 0 and that of the control rises to 0.55: the "
+        "judge finds wrong steps with an F1 of 0.3 to 0.5, and its errors are learned.",
     ),
     Experiment(
         preset="mae",

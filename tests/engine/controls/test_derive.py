@@ -124,25 +124,30 @@ def test_what_only_taught_a_frozen_reward_model_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "main", "lessons"),
+    ("name", "frozen", "begins"),
     [
-        (
-            "mae",
-            "solver",
-            {"seeds", "shown_questions", "shown_quality", "shown_grades"},
-        ),
-        ("ssp", "solver", {"shown_questions", "shown_reading", "shown_answers"}),
-        ("mars", "system_2", {"shown_answers", "shown_notes"}),
+        ("mae", ("proposer", "question_judge", "answer_judge"), "evolve"),
+        ("ssp", ("proposer",), "self-play"),
+        ("mars", ("system_1",), "dual"),
     ],
 )
-def test_a_copy_of_shared_weights_knows_what_each_role_learned_before(
-    name: str, main: str, lessons: set[str]
+def test_roles_on_shared_weights_learn_alike_until_they_are_frozen(
+    name: str, frozen: tuple[str, ...], begins: str
 ) -> None:
-    spec = control(name, "frozen").spec
+    """What was learned before stays, from the same nodes and in as many updates; then the roles
+    keep the weights of that moment."""
+    before, after = loop(name), control(name, "frozen").spec
+    phases = after.schedule.phases
 
-    assert learned(spec)["warm-up"] == (f"{main}.demonstrations",)
-    taught = {edge.source.node for edge in spec.graph.edges_into(main, "demonstrations")}
-    assert taught == lessons
+    assert len(learned(after)["warm-up"]) == len(learned(before)["warm-up"])
+    for role in frozen:
+        node: Any = after.nodes[role]
+        assert (node.model.type, node.model.refresh.every) == ("snapshot", 1)
+        lessons = after.graph.edges_into(f"{role}_lessons", "demonstrations")
+        taught = before.graph.edges_into(role, "demonstrations")
+        assert [edge.source for edge in lessons] == [edge.source for edge in taught]
+        (together,) = (phase for phase in phases if getattr(phase, "name", None) == begins)
+        assert together.set[f"nodes.{role}.model.refresh.every"] == 10**9
 
 
 def test_the_opponent_of_spin_stays_the_first_one() -> None:
@@ -339,13 +344,13 @@ def one(name: str, kind: ControlKind) -> Control:
     return control_of(loop(name), kind, root=LOOPS)
 
 
-def test_a_role_on_shared_weights_becomes_a_copy_of_them() -> None:
+def test_a_role_on_shared_weights_leaves_them_when_it_is_frozen() -> None:
     frozen = one("ssp", "frozen")
     proposer: Any = frozen.spec.nodes["proposer"]
     solver: Any = frozen.spec.nodes["solver"]
 
     assert frozen.learner == "solver"
-    assert (proposer.model.type, proposer.model.of) == ("copy", "solver")
+    assert (proposer.model.type, proposer.model.of) == ("snapshot", "solver")
     assert solver.model.type == "scratch"
     assert solver.training.optimizer.lr == 2e-4
     warm_up, self_play = frozen.spec.schedule.flat_phases()

@@ -2,8 +2,8 @@
 
 Lessons before that stay. From then on the teaching ports of the partners leave `learn`; a phase
 that trained nothing else is left out. A snapshot that followed the learner, and a role on the
-learner's own weights, become a copy made when training together begins; what that role learned
-before, the main learner learns, so that the copy knows it too.
+learner's own weights, become a copy made when training together begins. A role that learned before
+is a snapshot that follows until then, and a node beside it takes its lessons: all arms start alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -130,7 +130,8 @@ def _copy(roles: Roles, draft: Draft, name: str) -> str:
         if draft.owner(name) == name:
             draft.hand_over(name, roles.main)
         source = draft.owner(roles.main)
-        _move_lessons(roles, draft, name)
+        if _split(roles, draft, name, source):
+            return f"`{source}` made {_when(at)}"
     model = {"type": "copy", "of": source} | ({"at": at} if at is not None else {})
     if before.get("dtype"):
         model["dtype"] = before["dtype"]
@@ -138,32 +139,44 @@ def _copy(roles: Roles, draft: Draft, name: str) -> str:
     return f"`{source}` made {_when(at)}"
 
 
-def _move_lessons(roles: Roles, draft: Draft, name: str) -> None:
-    """The main learner takes over the lessons of a role on its weights.
+NEVER = 10**9
+"""Updates between two refreshes that no run reaches."""
 
-    Raises:
-        ControlRefused: both learn at the port, with different settings.
-    """
-    main = roles.main
-    ports = {target_of(edge).port for edge in draft.edges_into(name) if draft.teaches(edge)}
-    for port in sorted(ports):
-        here = {name, f"{name}.{port}"}
-        phases = [phase for phase in draft.phases() if here & set(phase.get("learn", ()))]
-        if not phases:
-            continue
-        taught, mains = (draft.nodes[node].get("algorithm") or {} for node in (name, main))
-        if port not in taught or "name" in mains or mains.get(port, taught[port]) != taught[port]:
-            raise ControlRefused(
-                f"`{name}` and `{main}` have the same weights and learn `{port}` with different "
-                f"settings, so that a copy of `{main}` would not know what `{name}` learned",
-                name,
-            )
-        draft.nodes[main]["algorithm"] = {**mains, port: taught[port]}
-        for edge in draft.edges_into(name, port):
-            edge["to"] = f"{main}.{port}"
-        for phase in phases:
-            learn = [f"{main}.{port}" if entry in here else entry for entry in phase["learn"]]
-            phase["learn"] = list(dict.fromkeys(learn))
+
+def _split(roles: Roles, draft: Draft, name: str, source: str) -> bool:
+    """If a role has lessons left, give them to a new node on the same weights; the role is a
+    snapshot that follows them until training together begins. Whether it had."""
+    left = {
+        port
+        for port in {target_of(edge).port for edge in draft.edges_into(name) if draft.teaches(edge)}
+        if any({name, f"{name}.{port}"} & set(phase.get("learn", ())) for phase in draft.phases())
+    }
+    if not left:
+        return False
+    node = draft.nodes[name]
+    algorithm = node["algorithm"]
+    if "name" not in algorithm:
+        algorithm = {port: algorithm[port] for port in algorithm if port in left}
+    shared = {"type": "shared", "with": source}
+    kept = {key: node[key] for key in ("kind", "method", "rollout", "pool") if key in node}
+    learner = draft.add_node(f"{name}_lessons", {**kept, "model": shared, "algorithm": algorithm})
+    for edge in draft.edges_into(name, *left):
+        edge["to"] = f"{learner}.{target_of(edge).port}"
+    for phase in draft.phases():
+        phase["learn"] = [_renamed(entry, name, learner) for entry in phase.get("learn", ())]
+    if "order" in draft.schedule:
+        draft.schedule["order"] = [_renamed(one, name, learner) for one in draft.schedule["order"]]
+    node["model"] = {"type": "snapshot", "of": source, "refresh": {"every": 1}}
+    paths = {phase.path for phase in roles.together}
+    for path, phase in phases_with_paths(draft):
+        if path in paths:
+            phase["set"] = {**phase.get("set", {}), f"nodes.{name}.model.refresh.every": NEVER}
+    return True
+
+
+def _renamed(entry: str, name: str, new: str) -> str:
+    node, dot, port = entry.partition(".")
+    return f"{new}{dot}{port}" if node == name else entry
 
 
 def phases_with_paths(draft: Draft) -> Iterator[tuple[str, dict[str, Any]]]:
