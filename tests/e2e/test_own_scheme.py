@@ -20,7 +20,7 @@ from tests.presets.test_loops import readings, weights_in
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LEARNERS = ("proposer", "solver", "verifier", "judge")
 WARM_UP, PLAY, SUMS = 40, 4, 16

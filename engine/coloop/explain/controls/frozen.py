@@ -158,8 +158,9 @@ def _split(roles: Roles, draft: Draft, name: str, source: str) -> bool:
     if "name" not in algorithm:
         algorithm = {port: algorithm[port] for port in algorithm if port in left}
     shared = {"type": "shared", "with": source}
-    kept = {key: node[key] for key in ("kind", "method", "rollout", "pool") if key in node}
-    learner = draft.add_node(f"{name}_lessons", {**kept, "model": shared, "algorithm": algorithm})
+    lessons = {key: node[key] for key in node if key in ("kind", "method", "rollout", "pool")}
+    lessons |= {"model": shared, "algorithm": algorithm}
+    learner = draft.add_node(f"{name}_lessons", lessons)
     for edge in draft.edges_into(name, *left):
         edge["to"] = f"{learner}.{target_of(edge).port}"
     for phase in draft.phases():
