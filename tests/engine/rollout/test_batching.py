@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from coloop.errors import StopRequested
 from coloop.workers.cpu import lean_decoder
 from coloop.workers.rollout import Generation, TorchEngine
+from coloop.workers.rollout.generate import Batch, Post
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., Generation]
@@ -240,6 +241,25 @@ def test_a_long_text_waits_until_there_is_room_for_it(
     assert [done[ticket].token_ids for ticket in tickets] == texts(generate(wide, asked))
 
 
+@pytest.mark.parametrize("others", [{}, {"top_k": 9}, {"stop": ("~~~",)}])
+def test_more_texts_come_beside_one_that_is_shorter_than_those_before(
+    others: dict[str, Any], models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
+) -> None:
+    """The state of long texts serves a short one; for more beside it there is other state."""
+    engine = TorchEngine(models("qwen3"), tokenizer)
+    asked = [ask([5 + i], seed=i, max_new_tokens=9, **(others if i else {})) for i in range(4)]
+    alone = [generate(engine, [one])[0] for one in asked]
+    generate(engine, [ask([5], seed=8, max_new_tokens=40)])
+
+    ticket = engine.submit(asked[0])
+    done = {row.ticket: row for _ in range(3) for row in engine.step()}
+    tickets = [ticket, *map(engine.submit, asked[1:])]
+    while engine.unfinished:
+        done |= {row.ticket: row for row in engine.step()}
+
+    assert [done[ticket].token_ids for ticket in tickets] == texts(alone)
+
+
 def test_a_step_that_fails_forgets_what_was_unfinished(
     models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +274,26 @@ def test_a_step_that_fails_forgets_what_was_unfinished(
 
     assert engine.unfinished == 0
     assert generate(engine, asked) == before
+
+
+def test_all_whose_texts_a_failed_step_lost_are_told_why(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = TorchEngine(models("qwen3"), tokenizer)
+    post = Post(engine)
+    one, other = Batch(engine, post), Batch(engine, post)
+    one.submit(ask([5], max_new_tokens=9))
+    other.submit(ask([6], max_new_tokens=9))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._decoder, "step", _out_of_memory)
+        with pytest.raises(RuntimeError, match="not enough memory"):
+            other.write()
+
+    with pytest.raises(RuntimeError, match="not enough memory"):
+        one.write()
+    one.submit(ask([5], max_new_tokens=9))
+    assert [number for number, _ in one.write()] == [1]
 
 
 def _out_of_memory(*_: object) -> None:

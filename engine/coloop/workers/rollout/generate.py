@@ -8,6 +8,7 @@ submit ──► engine ──step──► finished, by the number that `submit
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from traceback import clear_frames
 from typing import Protocol
 
 from coloop.errors import StopRequested, WeightsNotUpdated
@@ -35,11 +36,19 @@ class Post:
     def __init__(self, engine: RolloutEngine) -> None:
         self._engine = engine
         self._ended: dict[int, Generation] = {}  # by ticket, in the order in which they ended
+        self.failure: Exception | None = None
+        """The last error of a step, with which the texts of all were forgotten."""
 
     def take(self, tickets: Container[int]) -> list[Generation]:
         """What has ended of these; where nothing has, the engine writes on first."""
         if not any(ticket in tickets for ticket in self._ended):
-            self._ended |= {row.ticket: row for row in self._engine.step()}
+            try:
+                ended = self._engine.step()
+            except Exception as error:
+                clear_frames(error.__traceback__)  # it is kept, and memory may be short
+                self.failure = error
+                raise
+            self._ended |= {row.ticket: row for row in ended}
         return [self._ended.pop(ticket) for ticket in [*self._ended] if ticket in tickets]
 
     def forget(self, tickets: Iterable[int]) -> None:
@@ -129,7 +138,7 @@ class Batch:
                 self._done += 1
                 self._tokens += len(row.token_ids)
         if self._open and not (self._engine.unfinished or self._post.has_some(self._open)):
-            raise WeightsNotUpdated(
+            raise self._post.failure or WeightsNotUpdated(
                 f"{len(self._open)} texts were lost: new weights did not reach the engine that was "
                 "generating them"
             )

@@ -99,17 +99,18 @@ class Slots:
         return self
 
     def enlarged(self, count: int, requirements: Requirements, stops: StopTexts) -> Slots:
-        """New slots for `count` rows and these requirements, with a copy of the current rows."""
+        """New slots for `count` rows and these requirements, with a copy of the current rows. They
+        may be narrower: these can be slots of earlier texts, longer than those that run now."""
         other = Slots(count, requirements, self._is_end, stops)
-        rows, width = slice(0, self.running), self.requirements.width
+        rows, width = slice(0, self.running), min(self.requirements.width, requirements.width)
         other.join(self.texts)
         other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
-        other._tokens[rows, :width] = self._tokens[rows]
-        other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows]
+        other._tokens[rows, :width] = self._tokens[rows, :width]
+        other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows, :, :width]
         if other._scripts is not None and self._scripts is not None:
-            other._scripts[rows, :width] = self._scripts[rows]
+            other._scripts[rows, :width] = self._scripts[rows, :width]
         if other._sampled is not None and self._sampled is None:
-            other._sampled[rows, :width] = self._log_probs[rows]  # nothing was cut so far
+            other._sampled[rows, :width] = self._log_probs[rows, :width]  # nothing was cut so far
         return other
 
     # Adding rows
