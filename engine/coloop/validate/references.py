@@ -67,7 +67,7 @@ def fields_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
 def named_nodes(node: Node) -> Iterator[tuple[str, str]]:
     """Fields that name a single node, with that name; without those of `model` and of groups."""
     for field, text, marks in texts_in(node):
-        if marks.get("x-choices") == "nodes" and not field.startswith("model."):
+        if marks.get("x-choices") in ("nodes", "scorers") and not field.startswith("model."):
             yield field, text
     for port in node.of if isinstance(node, EvaluateNode) else ():
         yield "of", port.partition(".")[0]

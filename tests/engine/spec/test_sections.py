@@ -9,28 +9,14 @@ import pytest
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
-from coloop.spec.base import LEVELS, Section
+from coloop.spec.base import LEVELS, Section, Widget
 from coloop.spec.diagnostics import Change
 from coloop.spec.fields import Type, field_type, fields_by_key, type_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 from coloop.spec.regexes import says_no_number
 
-WIDGETS = {
-    "bytes",
-    "seconds",
-    "code",
-    "column",
-    "metrics",
-    "node",
-    "path",
-    "phase",
-    "port",
-    "regex",
-    "select",
-    "slider",
-    "text",
-}
+WIDGETS = get_args(Widget)
 
 
 def sections() -> list[type[Section]]:
