@@ -156,3 +156,34 @@ def test_passes_over_rows_that_are_known_count_as_steps(tiny, schedule, steps, t
 
     assert expected(inline, None) == expected(file, tmp_path) == steps
     assert expected(file, None) == (70 if steps == 70 else 100)
+
+
+def test_a_phase_that_sets_its_rows_is_estimated_with_them(tiny):
+    loop = tiny(
+        schedule={
+            "steps": None,
+            "phases": [
+                {"name": "few", "steps": 10, "learn": ["actor"]},
+                {
+                    "name": "many",
+                    "steps": 10,
+                    "learn": ["actor"],
+                    "set": {
+                        "nodes.problems.rows_per_step": 512,
+                        "nodes.actor.training.optimizer.lr": 1e-4,
+                    },
+                },
+            ],
+        }
+    )
+
+    found = explain(loop)
+    few, many = (
+        {stage.stage: stage.seconds for stage in found.stages_in[name]} for name in ("few", "many")
+    )
+
+    alone = explain(tiny(nodes={"problems": {"rows_per_step": 512}}))
+    assert many["actor.generate"] > 2 * few["actor.generate"]
+    assert many["actor.learn"] == pytest.approx(
+        next(s.seconds for s in alone.estimate.stages if s.stage == "actor.learn")
+    )

@@ -1,6 +1,7 @@
 """Puts survey, memory and times together into one estimate."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from coloop.plan.cost.report import (
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.facts import origin_of
 from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of, totals_of
+from coloop.plan.settings.processor import Begun
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.throughput import Clock
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.graph import LoopSpec
+from coloop.spec.paths import apply_overrides
 
 # From stage times to the time of a step.
 #
@@ -81,11 +84,15 @@ def explain(
     resolved = unrolled.settings(root)
     survey, memory = resolved.survey, resolved.memory
     times = _Times(spec, survey, memory)
+    sized = _BySizes(unrolled, root, times)
     phases: list[PhaseEstimate] = []
+    stages_in: dict[str, tuple[StageEstimate, ...]] = {}
     main, step_of_parts, most = None, 0.0, (False, -1.0)
     for phase, load in zip(unrolled.phases, survey.phases, strict=True):
-        estimated_phase, step = times.of_phase(phase, load)
+        inside = sized.times_in(phase)
+        estimated_phase, step = inside.of_phase(phase, load)
         phases.append(estimated_phase)
+        stages_in[phase.name] = tuple(inside.stages_in(estimated_phase, load))
         weight = estimated_phase.step_seconds is None, step * unrolled.expected_steps(phase, root)
         if weight > most:
             main, step_of_parts, most = estimated_phase, step, weight
@@ -104,10 +111,7 @@ def explain(
         advice=tuple(
             dict.fromkeys((*_to_fit(estimated), *_to_be_faster(survey, memory, estimated)))
         ),
-        stages_in={
-            phase.name: tuple(times.stages_in(phase, load))
-            for phase, load in zip(phases, survey.phases, strict=True)
-        },
+        stages_in=stages_in,
         step_of_parts=step_of_parts,
         stage_of_parts={stage: time.seconds for stage, time in times.of_stages.items()},
     )
@@ -183,6 +187,46 @@ class _Times:
         in_turn = spans_of(stages, rest, pools) if ahead < 1.0 else ()
         side_by_side = spans_of(stages, seconds, pools, is_asynchronous=True) if ahead else ()
         return max(in_turn, side_by_side, key=lambda s: max((span.end for span in s), default=0.0))
+
+
+SIZES = frozenset(
+    {
+        "completions_per_prompt",
+        "epochs",
+        "expected_tokens",
+        "max_new_tokens",
+        "mini_batch",
+        "rows_per_step",
+        "samples",
+    }
+)
+"""Fields that change the work of a step, where a phase sets them."""
+
+
+class _BySizes:
+    """Stage times for phases that set sizes of their own."""
+
+    def __init__(self, unrolled: Unrolled, root: Path | None, times: _Times) -> None:
+        self._unrolled, self._root = unrolled, root
+        self._times: dict[tuple[tuple[str, Any], ...], _Times] = {(): times}
+
+    def times_in(self, phase: UnrolledPhase) -> _Times:
+        sizes = tuple(
+            (path, value)
+            for path, value in sorted(phase.flat.overrides.items())
+            if path.startswith("nodes.") and path.rpartition(".")[2] in SIZES
+        )
+        if sizes not in self._times:
+            spec = apply_overrides(self._unrolled.spec, dict(sizes))
+            survey = self._times[()].survey
+            begun = Begun(
+                dtypes=tuple((name, types.compute) for name, types in survey.dtypes.items()),
+                workers=next(iter(survey.machine.pools.values())).workers,
+            )
+            conditions = replace(survey.conditions, begun=begun)
+            resolved = self._unrolled.again(spec).settings(self._root, conditions)
+            self._times[sizes] = _Times(spec, resolved.survey, resolved.memory)
+        return self._times[sizes]
 
 
 def _estimate(spec: LoopSpec, times: _Times, main: PhaseEstimate | None) -> Estimate:
