@@ -118,8 +118,8 @@ def test_a_composite_config_is_read_through_its_text_part():
 
 
 def test_a_config_without_the_facts_is_refused_by_name():
-    with pytest.raises(UnknownArchitecture, match="hidden_size"):
-        architecture_from_config({"model_type": "gpt2", "num_attention_heads": 12}, "gpt2")
+    with pytest.raises(UnknownArchitecture, match="cannot be built"):
+        architecture_from_config({"model_type": "nobodys", "num_attention_heads": 12}, "mine")
 
 
 def test_the_tiny_architecture_of_the_quick_start_is_about_a_fifth_of_a_million():

@@ -21,9 +21,8 @@ PURE_BF16 = Precision(compute_bytes=2, master_bytes=2, frozen_bytes=2, engine_by
 
 
 def _step(model="qwen2.5-7b", *, world=8, batch=1, length=4096, layers=None, **options):
-    arch = architecture_from_config(presets.architecture(model))
-    if layers:
-        arch = dataclasses.replace(arch, layers=layers)
+    changed = {"num_hidden_layers": layers} if layers else {}
+    arch = architecture_from_config(presets.architecture(model) | changed)
     count = count_parameters(arch)
     states = compute_states(
         total=count.total,

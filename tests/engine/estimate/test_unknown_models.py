@@ -203,7 +203,6 @@ COUNTED = {
     "vocab_size": 50257,
     "hidden_size": 768,
     "layers": 12,
-    "attention_layers": 12,
     "heads": 12,
     "kv_heads": 12,
     "head_dim": 64,
@@ -213,5 +212,22 @@ COUNTED = {
     "norms": 2,
     "max_positions": 1024,
     "experts": None,
-    "window": None,
+    "tables": 1024 * 768,
+    "caches": [{"layers": 12, "heads": 12, "width": 2 * 12 * 64, "window": None}],
 }
+
+
+def test_without_transformers_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(counted, "_built", lambda config: '{"missing": "torch"}')
+    counted._counted.cache_clear()
+
+    with pytest.raises(UnknownArchitecture, match=r"pip install 'coloop\[engine\]'"):
+        _folder(tmp_path, {"model_type": "mamba2"})
+
+
+def test_a_type_that_transformers_does_not_have_is_refused_in_words(tmp_path, monkeypatch):
+    _unbuildable(monkeypatch, tmp_path)
+
+    with pytest.raises(UnknownArchitecture, match="has no causal language model of type `nobodys`"):
+        _folder(tmp_path, {"model_type": "nobodys"})

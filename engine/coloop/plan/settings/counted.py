@@ -15,21 +15,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.settings.architecture import (
+from coloop.plan.settings.families import refusal_of
+from coloop.plan.settings.shapes import (
     Architecture,
+    Cache,
+    LatentAttention,
     MixtureOfExperts,
     ParameterCount,
     UnknownArchitecture,
-    latent_attention,
 )
 
 USUAL_WIDTHS = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
 """Usual widths of latent attention, for configs without them."""
 COUNTED = (
     *("model_type", "vocab_size", "hidden_size", "layers", "heads", "kv_heads", "head_dim", "ffn"),
-    *("qkv_bias", "qk_norm", "max_positions", "attention_layers"),
+    *("qkv_bias", "qk_norm", "max_positions"),
 )
 """Architecture fields taken from the built model."""
+PARAMETERS = ("total", "active", "embedding", "head", "layer", "tables")
 MOST_SECONDS = 300
 """Time limit for building a model, including loading transformers."""
 
@@ -45,10 +48,20 @@ def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         facts = json.loads(_counted(json.dumps(config, sort_keys=True)))
     except _NotBuilt as failed:
         raise UnknownArchitecture(f"the model of {name!r} is not built here: {failed}") from failed
+    if "missing" in facts:
+        raise UnknownArchitecture(
+            f"models of type `{config['model_type']}` are counted with transformers, and "
+            f"`{facts['missing']}` is not installed: pip install 'coloop[engine]'"
+        )
     if "error" in facts:
-        raise UnknownArchitecture(f"the model of {name!r} cannot be built: {facts['error']}")
+        why = refusal_of(config) or f"transformers says {facts['error']!r}"
+        raise UnknownArchitecture(f"the model of {name!r} cannot be built: {why}")
+    return from_facts(facts, config, name)
+
+
+def from_facts(facts: Mapping[str, Any], config: Mapping[str, Any], name: str) -> Architecture:
+    """The architecture with the sizes of a built model (`coloop.models.counting`)."""
     written = {k: v for k, v in (config.get("text_config") or config).items() if v}
-    window = facts["window"] or (None, 0)
     return Architecture(
         **{field: facts[field] for field in COUNTED},
         name=name,
@@ -57,14 +70,26 @@ def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         mlp_bias=False,
         norms_per_layer=facts["norms"],
         moe=_mixture(facts),
-        latent=latent_attention({**USUAL_WIDTHS, **written}),
-        sliding_window=window[0],
-        sliding_layers=window[1],
+        latent=_latent({**USUAL_WIDTHS, **written}),
+        caches=tuple(Cache(**cache) for cache in facts["caches"]),
         is_exact=True,
+        is_built=True,
         counted=ParameterCount(
-            **{field: facts[field] for field in ("total", "active", "embedding", "head", "layer")},
+            **{field: facts[field] for field in PARAMETERS},
             routed=int(facts["experts"]["parameters"]) if facts["experts"] else 0,
         ),
+    )
+
+
+def _latent(fields: Mapping[str, Any]) -> LatentAttention | None:
+    if not fields.get("kv_lora_rank"):
+        return None
+    return LatentAttention(
+        query_rank=int(fields.get("q_lora_rank") or 0),
+        cache_rank=int(fields["kv_lora_rank"]),
+        rope_dim=int(fields["qk_rope_head_dim"]),
+        plain_dim=int(fields["qk_nope_head_dim"]),
+        value_dim=int(fields["v_head_dim"]),
     )
 
 
@@ -89,7 +114,7 @@ def _counted(config: str) -> str:
     except OSError:
         pass
     text = _built(config)
-    if kept is not None and "error" not in json.loads(text):
+    if kept is not None and not {"error", "missing"} & json.loads(text).keys():
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
             aside = kept.with_suffix(f".{os.getpid()}")
@@ -109,7 +134,7 @@ def _kept_at(config: str) -> Path | None:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(home):
         return None
-    key = hashlib.sha256(f"1\0{build}\0{config}".encode()).hexdigest()
+    key = hashlib.sha256(f"2\0{build}\0{config}".encode()).hexdigest()
     return Path(home) / "coloop" / "models" / f"{key}.json"
 
 

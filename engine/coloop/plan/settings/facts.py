@@ -18,10 +18,7 @@ from coloop.plan.settings.architecture import (
     Architecture,
     UnknownArchitecture,
     architecture_from_config,
-    is_computed,
-    is_plain_decoder,
 )
-from coloop.plan.settings.counted import counted_architecture
 from coloop.plan.settings.settings import Note
 from coloop.spec import presets
 from coloop.spec.graph import LoopSpec
@@ -175,19 +172,9 @@ def _from_folder(name: str, root: Path | None) -> Architecture | None:
     config = _read_config(name, root)
     if config is None:
         return None
-    if is_computed(config):
-        return architecture_from_config(config, name)
     if config.get("model_type") is None:
         raise UnknownArchitecture(f"{name}/config.json has no `model_type`")
-    try:
-        return counted_architecture(config, name)
-    except UnknownArchitecture as unknown:
-        if not is_plain_decoder(config):
-            raise
-        try:
-            return architecture_from_config(config, name)
-        except UnknownArchitecture:
-            raise unknown from None
+    return architecture_from_config(config, name)
 
 
 def config_in(name: str, root: Path | None) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ class Survey(Outline):
             if note is not None:
                 self.unknown[owner] = note
             return
-        if arch.counted is not None:
+        if arch.is_built:
             message = (
                 f"parameters of models of type {arch.model_type!r} are counted on the model that "
                 "transformers builds; activations and compute of their layers are assumed to be as "
