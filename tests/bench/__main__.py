@@ -23,6 +23,7 @@ BENCHES = {
     "rollout": "bench_scripts.rollout",
     "training": "bench_scripts.training",
     "checks": "bench_checks.run",
+    "foresight": "bench_foresight.run",
     "service": "bench_service.run",
     "templates": "bench_templates.run",
     "overhead": "bench_overhead.run",

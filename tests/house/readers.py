@@ -245,6 +245,7 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
         ("Training", f"{which}_parallel"): (f"nodes.actor.training.{which}_parallel", 2)
         for which in ("tensor", "pipeline", "context", "expert")
     },
+    ("Training", "implementation"): ("nodes.actor.training.implementation", "trl"),
     ("Training", "offload"): ("nodes.actor.training.offload", "optimizer"),
     ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
     ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),

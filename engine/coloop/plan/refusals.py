@@ -124,6 +124,12 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
         yield refusal("`rollout.images`", f"{at}.rollout.images")
     if getattr(model_of(node), "quantization", None) is not None:
         yield refusal("`model.quantization`", f"{at}.model.quantization")
+    theirs = getattr(getattr(node, "training", None), "implementation", "coloop")
+    if theirs != "coloop":
+        path = f"{at}.training.implementation"
+        what = f"`training.implementation: {theirs}` (node `{name}`): it describes another trainer"
+        hint = "estimate with it; to run the loop here, remove it or set `coloop`"
+        yield refusal(what, path, hint, Fix.set("Train with coloop", path, "coloop"))
     reads_single_texts = isinstance(node, RewardNode) and kind not in ("python", "remote", "chat")
     reads_single_texts |= isinstance(node, VerifierNode) and node.method != "generative"
     if reads_single_texts and getattr(node, "per", None) is not None:

@@ -15,6 +15,19 @@ from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
+Implementation = Literal[
+    "coloop",
+    "trl",
+    "fms",
+    "torchtune",
+    "ms-swift",
+    "litgpt",
+    "torchtitan",
+    "prime-rl",
+    "verl",
+    "megatron",
+]
+"""Whose trainer an estimate describes; only `coloop` runs here."""
 Offload = Literal["none", "optimizer", "all"]
 
 
@@ -73,6 +86,9 @@ class Training(Section):
         None, level="advanced", section="placement", short="{}", solver=True
     )
     """What runs the update. Null: decided by the compiler (`single` in one process)."""
+    implementation: Implementation = setting("coloop", level="expert", section="placement")
+    """Whose trainer the estimate describes: memory and speed of a job that another program runs.
+    `run` accepts `coloop` only."""
     optimizer: Optimizer = setting(default_factory=Optimizer)
     """How a gradient becomes a step."""
     mini_batch: Whole | None = setting(None, ge=1, hot=True, unit="rows")

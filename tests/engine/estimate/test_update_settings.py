@@ -25,7 +25,7 @@ def test_more_rows_at_once_take_more_memory(grpo):
         gpu = estimate(grpo(nodes={"actor": {"training": training}})).gpus[0]
         return sum(part.bytes for part in gpu.parts if "actor.learn" in part.stages)
 
-    assert peak(1) < peak(4) < peak(16)
+    assert peak(1) <= peak(4) < peak(16) < peak(64)
 
 
 def test_nothing_is_offloaded_unless_the_loop_says_so(grpo):

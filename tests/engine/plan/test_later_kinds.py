@@ -146,6 +146,10 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         },
     ),
     "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
+    "`training.implementation: verl` (node `actor`): it describes another trainer": (
+        [],
+        {"actor": {"training": {"implementation": "verl"}}},
+    ),
     "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
 }
 PRETRAINED = {"type": "pretrained", "path": "somewhere"}

@@ -14,7 +14,6 @@ from coloop.plan.settings.distillation import COMPARE_BYTES, compares_words
 from coloop.plan.settings.settings import PLAIN_FAMILIES, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import (
-    LOSS_BYTES,
     Instant,
     TrainingStep,
     fragmentation_bytes,
@@ -244,7 +243,7 @@ def _rows_in(work: UpdateWork, tokens: int) -> int:
 def held_beside(weights: Weights, peak: Instant) -> float:
     """Bytes that the allocator holds beyond a group's peak while it learns."""
     if weights.pool.gpus:
-        return fragmentation_bytes(peak.total)
+        return fragmentation_bytes(peak.total, weights.implementation.allocator)
     return heap_bytes(peak.activations, has_adapter=not weights.trains_all)
 
 
@@ -262,22 +261,42 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
 def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: int) -> TrainingStep:
     """Inputs of the memory formulas for a group's update."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
+    facts, compute = weights.implementation, weights.precision.compute_bytes
+    tokens = ceil(work.longest.tokens(rows * work.sides))
+    is_cut = settings.loss_chunk is not None and settings.loss_chunk < tokens
+    loss = facts.chunk_loss_bytes if is_cut else facts.loss_bytes
     return TrainingStep(
         arch=weights.arch,
         parameters=weights.count,
         states=weights.states,
         scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
-        tokens=ceil(work.longest.tokens(rows * work.sides)),
+        tokens=tokens,
         settings=settings,
-        compute_bytes=weights.precision.compute_bytes,
+        compute_bytes=compute,
         has_logits=weights.has_logits,
-        logits_bytes=COMPARE_BYTES
-        if work.compares_words
-        else LOSS_BYTES[weights.precision.compute_bytes],
+        logits_bytes=COMPARE_BYTES if work.compares_words else loss[compute],
+        has_frozen_head_gradient=facts.has_frozen_head_gradient,
+        kernels=facts.kernels,
+        root=facts.root,
+        selective=facts.selective,
+        has_sequence_parallel=facts.has_sequence_parallel,
+        residual_bytes=_residual_bytes(weights),
+        gathered_bytes=weights.precision.frozen_bytes if weights.is_quantized else None,
         trains_all=weights.trains_all,
         accumulates=work.per_place > rows,
+        sums_whole=facts.sums_whole,
     )
+
+
+def _residual_bytes(weights: Weights) -> int | None:
+    """Bytes of an element of the residual stream; None: as wide as what is computed in."""
+    if weights.trains_all:
+        return None
+    wide = weights.implementation.adapter_residual
+    if weights.scheme not in WHOLE:
+        return wide.get("sharded")
+    return wide.get("quantized") if weights.is_quantized else None
 
 
 def _note_decisions(survey: Survey, weights: Weights, settings: UpdateSettings) -> None:

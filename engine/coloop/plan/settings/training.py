@@ -12,10 +12,11 @@ At each instant other things are in memory; the peak is the largest of the insta
 Checked against torch's FSDPMemTracker and published measurements. Knows no roles, stages or specs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
+from coloop.plan.settings.implementations import Allocator, Kernels, Root, Selective
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 
@@ -25,35 +26,49 @@ from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 # exact against torch's memory tracker on Hugging Face models; the fused one is a fit on published
 # runs of compiled models.
 
-Kernels = Literal["eager", "fused"]
-
 CROSS_ENTROPY_BYTES = 12.0
 """Peak bytes per token and vocabulary entry of Hugging Face's loss, all copies."""
-LOSS_BYTES = {2: 14.0, 4: 12.0}
-"""The same for coloop's own loss, by bytes of the compute dtype: logits, their fp32 copy, and
-gradients of the log-sum and of the chosen token."""
 SCORE_BYTES = 8.0
 """The same without gradient: 16-bit logits and one fp32 copy."""
 WORKSPACE = 1.2
 """Peak of a layer's recomputation or backward pass, relative to what it keeps."""
 
 
-def layer_bytes(arch: Architecture, compute_bytes: int, kernels: Kernels) -> float:
-    """Bytes that one layer keeps per token without gradient checkpointing."""
+def layer_bytes(
+    arch: Architecture,
+    compute_bytes: int,
+    kernels: Kernels,
+    *,
+    tensor: int = 1,
+    has_sequence_parallel: bool = False,
+) -> float:
+    """Bytes that one layer keeps per token on one GPU without gradient checkpointing. Of `tensor`
+    ranks each has the norms whole, unless they divide the sequence there (arXiv 2205.05198)."""
     h, q, k, heads = arch.hidden_size, arch.query_width, arch.kv_width, arch.heads
     inner = _inner_width(arch)
     if kernels == "fused":
-        kept = 8.0 * h + 6 * inner + 8 * q + 4 * k + _routing(arch)
+        norms = 8.0 * h
+        kept = norms + 6 * inner + 8 * q + 4 * k + _routing(arch)
         kept += 4 * (q + k) if arch.qk_norm else 0
     else:
-        norms = 8 * h * arch.norms_per_layer
+        norms = 8.0 * h * arch.norms_per_layer
         attention = 10 * q + 4 * heads + 8 + (2 * k if arch.qkv_bias else 0)
         kept = norms + 8 * inner + attention + _routing(arch)
         if arch.qk_norm:
             kept += 8 * (q + k)
         if compute_bytes == 4:  # norms keep no extra fp32 copy, everything else doubles
             kept = 2 * kept - 4 * h * arch.norms_per_layer
-    return kept
+            norms += 4.0 * h * arch.norms_per_layer
+    whole = 0.0 if has_sequence_parallel else norms
+    return whole + (kept - whole) / tensor
+
+
+def product_bytes(arch: Architecture, compute_bytes: int) -> float:
+    """Bytes that one layer keeps per token with selective checkpointing of products: its input,
+    the attention's output, and every second product of q, k, v, o, gate, up and down, which are q,
+    v, gate and down (torchtitan, distributed/activation_checkpoint.py)."""
+    inner = arch.ffn if arch.moe is None else 0  # products of experts are grouped ones
+    return compute_bytes * (2.0 * arch.hidden_size + 2 * arch.query_width + arch.kv_width + inner)
 
 
 def forward_bytes(arch: Architecture, *, compute_bytes: int = 2, tensor_parallel: int = 1) -> float:
@@ -86,7 +101,7 @@ CONTEXT_BYTES = 0.6 * GIB
 """CUDA context, libraries and their workspaces."""
 COMMUNICATION_BYTES = 0.6 * GIB
 """Buffers of the communication library in a pool of several GPUs."""
-FRAGMENTATION = 0.10
+FRAGMENTATION: Mapping[Allocator, float] = {"blocks": 0.10, "segments": 0.03}
 """Share of temporary memory that the allocator holds on top."""
 CPU_PROCESS_BYTES = 0.4 * GIB
 """A worker process with torch and transformers, measured; on a CPU, in place of a GPU's context."""
@@ -107,15 +122,15 @@ def process_bytes(*, gpus: int) -> float:
     return CONTEXT_BYTES + (COMMUNICATION_BYTES if gpus > 1 else 0.0)
 
 
-def fragmentation_bytes(transient: float) -> float:
+def fragmentation_bytes(transient: float, allocator: Allocator = "blocks") -> float:
     """Allocator overhead for memory that comes and goes within a step."""
-    return FRAGMENTATION * transient
+    return FRAGMENTATION[allocator] * transient
 
 
 OFFLOADED_AHEAD = 2
 """Layers whose inputs are on the GPU while the others are offloaded."""
 HALF = 0.5
-"""Share of the layers whose activations selective checkpointing keeps."""
+"""Share of the layers whose activations selective checkpointing of layers keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +149,20 @@ class TrainingStep:
     has_logits: bool = True
     """False for critics and classifiers, which give one number per position."""
     logits_bytes: float = CROSS_ENTROPY_BYTES
+    has_frozen_head_gradient: bool = False
     kernels: Kernels = "eager"
+    root: Root = "parts"
+    selective: Selective = "layers"
+    has_sequence_parallel: bool = False
     residual_bytes: int | None = None
+    gathered_bytes: float | None = None
+    """Bytes of a weight that is gathered for use; None: as wide as what is computed in."""
     trains_all: bool = True
     """False for adapters: whole matrices have no gradients."""
     accumulates: bool = False
     """Whether gradients of earlier micro-batches are resident from the start."""
+    sums_whole: bool = False
+    """Whether those are whole on each GPU."""
 
     @property
     def input_bytes(self) -> int:
@@ -174,24 +197,36 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     tokens = step.tokens / settings.context_parallel
     layers = arch.layers / settings.pipeline_parallel
     in_flight = settings.pipeline_parallel  # micro-batches that the first pipeline stage holds
+    whole_tokens = tokens / tp if step.has_sequence_parallel else tokens  # outside of products
 
-    layer = layer_bytes(arch, step.compute_bytes, step.kernels) * tokens / tp
-    per_layer = step.input_bytes * tokens
+    layer = tokens * layer_bytes(
+        arch,
+        step.compute_bytes,
+        step.kernels,
+        tensor=tp,
+        has_sequence_parallel=step.has_sequence_parallel,
+    )
+    per_layer = step.input_bytes * whole_tokens
+    selected = HALF * layer + (1 - HALF) * per_layer
+    if step.selective == "products":
+        selected = tokens * product_bytes(arch, step.compute_bytes) / tp
     kept_per_layer = {
         False: layer,
         True: per_layer,
-        "selective": HALF * layer + (1 - HALF) * per_layer,
+        "selective": selected,
         "offload": per_layer,
     }[checkpointing]
     kept_layers = min(layers, OFFLOADED_AHEAD) if checkpointing == "offload" else layers
     kept = kept_layers * kept_per_layer * in_flight
     workspace = WORKSPACE * layer if checkpointing else (WORKSPACE - 1) * layer
-    final_norm = 8 * arch.hidden_size * tokens
+    final_norm = 8 * arch.hidden_size * whole_tokens
 
     # weights that rest on the host come over layer by layer
     gathers = step.scheme in ("fsdp2", "zero3") or settings.offload == "all"
     wide = step.compute_bytes if gathers else 0
-    embedding = count.embedding / tp
+    held = wide if step.gathered_bytes is None else min(wide, step.gathered_bytes)
+    embedding, head = count.embedding / tp, count.head / tp
+    output = head or embedding
     experts = tp if settings.expert_parallel == 1 else settings.expert_parallel
     dense = arch.moe.dense_layers if arch.moe is not None else 0
     routed = count.routed / max(arch.layers - dense, 1) if arch.moe is not None else 0.0
@@ -202,16 +237,25 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     owned_embedding = states.gradients * embedding / max(count.total / tp, 1)
 
     summed = states.gradients if step.accumulates else 0.0
+    if step.accumulates and step.sums_whole and gathers and step.trains_all:
+        summed = step.compute_bytes * here
+
+    # embedding, last norm and head as one group: gathered, and their gradients whole, until the end
+    is_one = step.scheme == "fsdp2" and (step.root == "whole" or not head)
+    root = wide * (embedding + head) if is_one else 0.0
+    root_gradient = full_gradient * output if is_one and step.has_logits else 0.0
 
     head_tokens = min(tokens, settings.loss_chunk or tokens)
     logits = final_norm
-    gathered_head = 0.0
+    gathered_head = root
     if step.has_logits:
         logits += step.logits_bytes * arch.vocab_size / tp * head_tokens
-        gathered_head = wide * embedding
-        if head_tokens < tokens and step.trains_all:  # the head's gradient grows meanwhile
-            gathered_head += (full_gradient or 2) * embedding
+        gathered_head = max(root, wide * output)
+        grows = step.trains_all or step.has_frozen_head_gradient
+        if head_tokens < tokens and grows:  # the head's gradient, meanwhile
+            gathered_head += (full_gradient or 2) * output
     unsharded = 0.0 if settings.reshard_after_forward else wide * (here - embedding)
+    behind = root + root_gradient + unsharded
 
     instants = [
         Instant(
@@ -227,30 +271,32 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
                 summed, owned_embedding if step.trains_all else states.gradients / max(layers, 1)
             ),
             activations=kept + workspace,
-            transfer=(2 * wide + full_gradient + reduced) * one_layer + unsharded,
+            transfer=(2 * held + full_gradient + reduced) * one_layer + behind,
         ),
         Instant(
             name="last layer",
             gradients=max(summed, states.gradients - owned_embedding, 0.0),
             activations=kept_per_layer * in_flight + workspace,
-            transfer=(wide + full_gradient + reduced) * one_layer
-            + wide * max(embedding, one_layer)
+            transfer=(held + full_gradient + reduced) * one_layer
+            + max(root, wide * embedding, held * one_layer)
+            + root_gradient
             + unsharded,
         ),
         Instant(
             name="embedding",
             gradients=states.gradients,
-            transfer=(full_gradient + reduced) * embedding + unsharded,
+            transfer=(full_gradient + reduced) * (embedding + (head if is_one else 0.0))
+            + unsharded,
         ),
         Instant(name="step", gradients=states.gradients, temporary=states.step_temporary),
     ]
-    if step.has_logits and count.head and step.trains_all:
+    if step.has_logits and head and step.trains_all and not is_one:
         instants.append(
             Instant(
                 name="head",
                 gradients=max(summed, owned_embedding),
                 activations=kept + final_norm,
-                transfer=(full_gradient + reduced) * embedding + wide * one_layer + unsharded,
+                transfer=(full_gradient + reduced) * head + held * one_layer + unsharded,
             )
         )
     return tuple(instants)

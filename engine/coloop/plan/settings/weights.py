@@ -6,6 +6,7 @@ from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
 from coloop.plan.settings.facts import adapter_parameters
+from coloop.plan.settings.implementations import implementation_of
 from coloop.plan.settings.machine import Outline
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.adapters import standing_of
@@ -35,8 +36,13 @@ OPTIMIZER_STATES = {
 }
 """States per parameter in its own dtype (8-bit: two bytes and block scales)."""
 
-QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53}
-"""Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit."""
+COPIED_AT_STEP = ("adamw", "rmsprop")
+"""Optimizers whose `foreach` form holds the square roots of a whole state while it steps."""
+
+QUANTIZED_BYTES = {"nf4": 0.5625, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53125}
+"""Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit. nf4: 4 bits
+and a float32 scale for each 64 (bitsandbytes without double quantization, with it 0.516); mxfp4:
+4 bits and an 8-bit scale for each 32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +99,11 @@ def compute_states(
     momentum: bool = True,
     offload: Offload = "none",
     model_parallel: int = 1,
+    has_fused_step: bool = False,
 ) -> ModelStates:
     """States of `total` parameters, of which `trainable` learn, over `shards` GPUs (data and
     context parallel). `model_parallel` divides everything first: tensor times pipeline degree,
-    for experts expert times pipeline degree."""
+    for experts expert times pipeline degree. `has_fused_step`: AdamW makes no copies."""
     trainable_here, frozen_here = trainable / model_parallel, (total - trainable) / model_parallel
     per_state = OPTIMIZER_STATES.get(optimizer, 2.0)
     if optimizer in ("sgd", "rmsprop") and not momentum:
@@ -108,7 +115,8 @@ def compute_states(
         gradients = master * trainable_here / n
         kept = per_state * (4 if optimizer == "adamw8bit" else master)
         optimizer_bytes = kept * trainable_here / n
-        temporary = master * trainable_here / n
+        copies = optimizer in COPIED_AT_STEP and not (optimizer == "adamw" and has_fused_step)
+        temporary = master * trainable_here / n if copies else 0.0
     elif scheme == "megatron":
         weights = 2 * trainable_here + precision.frozen_bytes * frozen_here
         gradients = 4 * trainable_here
@@ -120,7 +128,7 @@ def compute_states(
         )
     host = 0.0
     if offload != "none":
-        host += optimizer_bytes + temporary
+        host += optimizer_bytes + max(temporary, gradients)  # the step is taken there
         optimizer_bytes = temporary = 0.0
     if offload == "all":
         host += weights + gradients
@@ -223,6 +231,7 @@ class Weights:
         group, training = outline.groups[owner], training_of(outline.spec, owner)
         self.name, self.members, self.arch = owner, group.members, arch
         self.training, self.update = training, update
+        self.implementation = implementation_of(training.implementation, update.backend)
         has_logits, count = count_of(outline, owner, arch)
         self.has_logits, self.count = has_logits, count
         total, trainable = _sizes(outline, owner, arch, count, has_logits, base)
@@ -262,6 +271,7 @@ class Weights:
                 momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
                 offload=update.offload if group.trainable else "none",
                 model_parallel=parts,
+                has_fused_step=self.implementation.has_fused_step,
             )
             for whole, learned, parts in blocks
         )
@@ -275,6 +285,11 @@ class Weights:
     def trains_all(self) -> bool:
         """False for adapters on a frozen base."""
         return self.trainable > self.total / 2
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether frozen weights lie in fewer bits than they are computed in."""
+        return self.precision.frozen_bytes < self.precision.compute_bytes
 
     @property
     def state_shards(self) -> int:

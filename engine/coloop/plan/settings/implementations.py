@@ -1,0 +1,222 @@
+"""How trainers differ: what each does with memory, with the source of each fact.
+
+An estimate describes the trainer that `training.implementation` names. A fact is a field of
+`Implementation`, and a key of `sources` in each row: where it was read or measured.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from coloop.spec.training import Backend
+from coloop.spec.training import Implementation as Name
+
+Kernels = Literal["eager", "fused"]
+"""What a layer keeps: modules of Hugging Face one by one, or fused norms and native grouped
+attention."""
+Root = Literal["whole", "parts"]
+"""Sharded weights outside of the layers. `whole`: embedding, last norm and head are one group,
+gathered from the forward pass to the end of the backward pass, and their gradients are whole until
+then. `parts`: embedding and head are groups of their own, if they are not tied."""
+Selective = Literal["layers", "products"]
+"""Selective checkpointing: of every second layer everything, or of each layer attention and every
+second matrix product."""
+Allocator = Literal["blocks", "segments"]
+"""PyTorch's caching allocator with blocks of fixed size, or with `expandable_segments`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implementation:
+    """Facts of one trainer."""
+
+    loss_bytes: Mapping[int, float]
+    """Peak bytes per token and vocabulary entry of loss and gradient, by bytes of the compute
+    dtype."""
+    chunk_loss_bytes: Mapping[int, float]
+    """The same while the loss goes over chunks of the logits (`loss_chunk`)."""
+    has_frozen_head_gradient: bool
+    """A loss in chunks makes the gradient of a head that does not learn, too."""
+    kernels: Kernels
+    root: Root
+    selective: Selective
+    has_sequence_parallel: bool
+    """Tensor-parallel ranks divide norms, residuals and kept inputs too."""
+    has_fused_step: bool
+    """AdamW steps without temporary copies (`fused`); else `foreach` holds one more copy of the
+    trained weights."""
+    adapter_residual: Mapping[Literal["sharded", "quantized"], int]
+    """Bytes of a residual stream that is wider than the compute dtype while adapters train: on
+    sharded weights, or on one GPU over quantized weights."""
+    sums_whole: bool
+    """Gradients of earlier micro-batches are whole on each GPU, because sharded ones are reduced
+    only with the last micro-batch (`no_sync`)."""
+    shares_reference: bool
+    """The reference of an adapter is the learner's own frozen weights with the adapter off."""
+    allocator: Allocator
+    reads_whole_prompts: bool
+    """Its own generation reads a prompt in one pass, however long it is."""
+    sources: Mapping[str, str]
+    """By fact."""
+
+
+HF_LOSS: Final = {2: 12.0, 4: 12.0}
+"""Hugging Face's causal loss, all copies: 16-bit logits and gradient, float32 logits, log-softmax
+and gradient less what is freed meanwhile. Older versions than 4.45 shift a copy: 14.7."""
+IN_PLACE: Final = {2: 8.0, 4: 8.0}
+"""Cross entropy whose backward pass writes the gradient over the logits: 16-bit logits, one float32
+copy, 16-bit gradient."""
+COMPILED: Final = {2: 6.0, 4: 8.0}
+"""Compiled cross entropy: 16-bit logits, their gradient, and one 16-bit temporary."""
+
+_TRACKER = "torch's FSDPMemTracker on Hugging Face models, tests/engine/estimate"
+_FOREACH = "torch.optim.AdamW: `foreach` is its default on a GPU"
+_FMS = "fms-acceleration, scripts/benchmarks/refs/a100_80gb_liger.csv"
+_ACCELERATE = "accelerate, GradientAccumulationPlugin: `sync_each_batch` is false by default"
+
+COLOOP: Final = Implementation(
+    loss_bytes={2: 14.0, 4: 12.0},
+    chunk_loss_bytes={2: 14.0, 4: 12.0},
+    has_frozen_head_gradient=False,
+    kernels="eager",
+    root="whole",
+    selective="layers",
+    has_sequence_parallel=False,
+    has_fused_step=True,
+    adapter_residual={},
+    sums_whole=False,
+    shares_reference=False,
+    allocator="blocks",
+    reads_whole_prompts=False,
+    sources={
+        "loss_bytes": "workers/training: logits, float32 copy, gradients of log-sum and token",
+        "chunk_loss_bytes": "workers/training: each chunk is recomputed",
+        "has_frozen_head_gradient": "workers/training/fused.py",
+        "kernels": _TRACKER,
+        "root": "workers/training/shards.py: `fully_shard` of the model with torch's default",
+        "selective": "spec/training.py",
+        "has_sequence_parallel": "workers/training/tensor.py cuts matrices only",
+        "has_fused_step": "workers/training/optimizers.py",
+        "adapter_residual": "workers/training/forward.py: activations in the compute dtype",
+        "sums_whole": "workers/training/states.py reduces each micro-batch",
+        "shares_reference": "workers/initial_weights.py",
+        "allocator": "torch's default; vLLM's sleep needs it",
+        "reads_whole_prompts": "plan/settings/serving.py",
+    },
+)
+
+_HUGGING_FACE: Final = Implementation(
+    loss_bytes=HF_LOSS,
+    chunk_loss_bytes={2: 8.0, 4: 8.0},
+    has_frozen_head_gradient=False,
+    kernels="eager",
+    root="parts",
+    selective="layers",
+    has_sequence_parallel=False,
+    has_fused_step=False,
+    adapter_residual={"sharded": 4, "quantized": 4},
+    sums_whole=True,
+    shares_reference=True,
+    allocator="blocks",
+    reads_whole_prompts=True,
+    sources={
+        "loss_bytes": "transformers, loss/loss_utils.py ForCausalLMLoss; the memory tracker",
+        "chunk_loss_bytes": "Liger-Kernel, ops/fused_linear_cross_entropy.py: in place, float32",
+        "has_frozen_head_gradient": "Liger-Kernel: only if the weight requires a gradient",
+        "kernels": _TRACKER,
+        "root": _FMS,
+        "selective": "transformers has none of its own",
+        "has_sequence_parallel": "transformers, tp_plan: norms are replicated",
+        "has_fused_step": _FOREACH + "; transformers takes `adamw_torch_fused` from torch 2.8 on",
+        "adapter_residual": _FMS + "; peft, prepare_model_for_kbit_training",
+        "sums_whole": _ACCELERATE,
+        "shares_reference": "trl, GRPOTrainer: `disable_adapter` in place of a reference model",
+        "allocator": "torch's default",
+        "reads_whole_prompts": "transformers, GenerationMixin without `prefill_chunk_size`",
+    },
+)
+
+
+def _like(other: Implementation, **facts: tuple[Any, str]) -> Implementation:
+    """Another trainer's facts with some of its own, `(value, source)` each."""
+    own = {name: value for name, (value, _) in facts.items()}
+    sources = {name: source for name, (_, source) in facts.items()}
+    return replace(other, **own, sources={**other.sources, **sources})
+
+
+IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
+    "coloop": COLOOP,
+    "trl": _HUGGING_FACE,
+    "fms": _like(
+        _HUGGING_FACE,
+        loss_bytes=(IN_PLACE, _FMS + ", fused cross entropy"),
+        adapter_residual=({"sharded": 4}, _FMS),
+    ),
+    "ms-swift": _like(
+        _HUGGING_FACE,
+        shares_reference=(True, "ms-swift, RLHF trainers: `disable_adapter`"),
+    ),
+    "torchtune": _like(
+        COLOOP,
+        loss_bytes=({2: 12.0, 4: 12.0}, "torchtune, CEWithChunkedOutputLoss upcasts each chunk"),
+        root=("whole", "torchtune, training.shard_model: layers, then the model"),
+        has_fused_step=(False, _FOREACH),
+        shares_reference=(True, "torchtune, lora_dpo_distributed: `disable_adapter`"),
+    ),
+    "litgpt": _like(
+        COLOOP,
+        loss_bytes=(IN_PLACE, "litgpt, utils.chunked_cross_entropy in the dtype of the logits"),
+        kernels=("eager", "litgpt, model.py: plain modules, norms in float32"),
+        root=("parts", "as with accelerate: FullyShardedDataParallel"),
+        has_fused_step=(False, _FOREACH),
+        sums_whole=(True, "litgpt, finetune: `fabric.no_backward_sync` while accumulating"),
+        shares_reference=(False, "litgpt has none"),
+        reads_whole_prompts=(True, "litgpt, generate/base.py"),
+    ),
+    "torchtitan": _like(
+        COLOOP,
+        loss_bytes=(COMPILED, "torchtitan, components/loss.py: compiled cross entropy"),
+        kernels=("fused", "torchtitan, models/llama3: layers are compiled, keys are not repeated"),
+        root=("parts", "torchtitan, parallelize.py: embedding, and norm with output"),
+        selective=("products", "torchtitan, distributed/activation_checkpoint.py"),
+        has_sequence_parallel=(True, "torchtitan, parallelize.py: SequenceParallel norms"),
+        has_fused_step=(True, "torchtitan, components/optimizer.py: implementation `fused`"),
+        allocator=("segments", "torchtitan, run_train.sh: expandable_segments"),
+        shares_reference=(False, "torchtitan has none"),
+    ),
+    "prime-rl": _like(
+        COLOOP,
+        loss_bytes=({2: 16.0, 4: 16.0}, "prime-rl, models/layers/lm_head.py: float32 logits"),
+        chunk_loss_bytes=(
+            {2: 10.0, 4: 10.0},
+            "prime-rl, models/layers/lm_head.py: float32 logits and gradient, 16-bit gradient",
+        ),
+        has_frozen_head_gradient=(True, "prime-rl, models/layers/lm_head.py: `grad_weight`"),
+        root=("parts", "prime-rl, trainer/model.py setup_fsdp"),
+        has_fused_step=(False, _FOREACH),
+        shares_reference=(False, "prime-rl has none"),
+    ),
+    "verl": _like(
+        COLOOP,
+        loss_bytes=(IN_PLACE, "verl, utils/torch_functional.py: flash-attn's loss, in place"),
+        root=("whole", "verl, utils/fsdp_utils.py apply_fsdp2: head and norm in the root"),
+        has_fused_step=(False, _FOREACH),
+        shares_reference=(True, "verl, fsdp_workers.py: `disable_adapter` of the actor"),
+    ),
+    "megatron": _like(
+        COLOOP,
+        loss_bytes=(IN_PLACE, "Megatron-LM, tensor_parallel/cross_entropy.py: softmax in place"),
+        kernels=("fused", "Megatron-LM, training/theoretical_memory_usage.py: 18 + 4 ffn / hidden"),
+        has_sequence_parallel=(True, "arXiv 2205.05198"),
+        has_fused_step=(True, "Megatron-LM: Apex or Transformer Engine FusedAdam"),
+        shares_reference=(False, "Megatron-LM has none"),
+    ),
+}
+"""By the name that a loop gives."""
+
+
+def implementation_of(name: Name, backend: Backend) -> Implementation:
+    """Facts of the trainer that an estimate describes; coloop has no `megatron` backend, so a loop
+    that names only this means Megatron-LM's own."""
+    if name == "coloop" and backend == "megatron":
+        return IMPLEMENTATIONS["megatron"]
+    return IMPLEMENTATIONS[name]

@@ -1,0 +1,220 @@
+"""What trainers do with memory: each fact has a source, and each formula a number by hand."""
+
+import dataclasses
+from typing import get_args
+
+import pytest
+from tests.engine.estimate.conftest import parts_of
+
+from coloop.plan.cost import estimate
+from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.implementations import (
+    IMPLEMENTATIONS,
+    Implementation,
+    implementation_of,
+)
+from coloop.plan.settings.settings import UpdateSettings
+from coloop.plan.settings.training import (
+    TrainingStep,
+    fragmentation_bytes,
+    layer_bytes,
+    product_bytes,
+    step_instants,
+)
+from coloop.plan.settings.weights import Precision, compute_states, resting_bytes_per_parameter
+from coloop.spec import presets
+from coloop.spec.io import from_dict
+from coloop.spec.training import Implementation as Name
+
+LLAMA = architecture_from_config(presets.architecture("llama-3.1-8b"))
+COUNT = count_parameters(LLAMA)
+WORDS = 128_256 * 4096
+"""One vocabulary matrix; embedding and head are not tied."""
+MIXED = Precision(compute_bytes=2, master_bytes=4, frozen_bytes=2, engine_bytes=2)
+
+
+def _step(**options):
+    states = compute_states(
+        total=COUNT.total, trainable=COUNT.total, scheme="fsdp2", shards=8, precision=MIXED
+    )
+    defaults = {
+        "arch": LLAMA,
+        "parameters": COUNT,
+        "states": states,
+        "scheme": "fsdp2",
+        "shards": 8,
+        "tokens": 4096,
+        "settings": UpdateSettings(backend="fsdp2", gradient_checkpointing=True),
+    }
+    return TrainingStep(**{**defaults, **options})
+
+
+def _instants(**options):
+    return {instant.name: instant for instant in step_instants(_step(**options))}
+
+
+def _job(**training):
+    """Supervised training of Llama-3.1-8B on rows of 4096 tokens."""
+    document = {
+        "coloop": 1,
+        "name": "job",
+        "nodes": {
+            "texts": {
+                "kind": "dataset",
+                "source": {"type": "hub", "path": "some/texts"},
+                "rows_per_step": 16,
+                "tokens": {"mean": 4096, "max": 4096},
+            },
+            "model": {
+                "kind": "actor",
+                "model": {"type": "pretrained", "path": "meta-llama/Llama-3.1-8B"},
+                "algorithm": {"demonstrations": {"name": "sft"}},
+                "training": {"micro_batch": 1, "gradient_checkpointing": True, **training},
+            },
+        },
+        "edges": ["texts.rows -> model.demonstrations"],
+        "schedule": {"phases": [{"name": "main", "steps": 9, "learn": ["model.demonstrations"]}]},
+        "hardware": {"preset": "8xH100"},
+    }
+    return from_dict(document).spec
+
+
+def test_every_implementation_is_in_the_table():
+    assert set(IMPLEMENTATIONS) == set(get_args(Name))
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_each_fact_has_a_source(name):
+    facts = {field.name for field in dataclasses.fields(Implementation)} - {"sources"}
+
+    assert IMPLEMENTATIONS[name].sources.keys() == facts
+    assert all(IMPLEMENTATIONS[name].sources.values())
+
+
+def test_the_megatron_backend_means_its_own_trainer():
+    assert implementation_of("coloop", "megatron") is IMPLEMENTATIONS["megatron"]
+    assert implementation_of("verl", "megatron") is IMPLEMENTATIONS["verl"]
+
+
+def test_selective_checkpointing_keeps_every_second_product():
+    # 2 bytes x (2 x 4096 hidden + 2 x 4096 queries + 1024 keys + 14336 gate)
+    assert product_bytes(LLAMA, 2) == 63_488
+
+    kept = _instants(
+        selective="products",
+        settings=UpdateSettings(backend="fsdp2", gradient_checkpointing="selective"),
+    )["loss"]
+    assert kept.activations == 32 * 63_488 * 4096
+
+
+def test_ranks_divide_norms_only_with_sequence_parallel():
+    whole = 16 * 4096 + 8 * 14_336 + 10 * 4096 + 4 * 32 + 8
+    norms = 16 * 4096
+
+    assert layer_bytes(LLAMA, 2, "eager") == whole
+    assert layer_bytes(LLAMA, 2, "eager", tensor=8) == norms + (whole - norms) / 8
+    sequence = layer_bytes(LLAMA, 2, "eager", tensor=8, has_sequence_parallel=True)
+    assert sequence == whole / 8
+
+
+def test_the_inputs_of_layers_are_divided_with_sequence_parallel():
+    def kept(**options):
+        settings = UpdateSettings(backend="fsdp2", gradient_checkpointing=True, tensor_parallel=4)
+        return _instants(settings=settings, **options)["loss"].activations
+
+    assert kept() == 32 * 2 * 4096 * 4096
+    assert kept(has_sequence_parallel=True) == 32 * 2 * 4096 * 4096 / 4
+
+
+def test_a_root_group_stays_gathered_with_its_gradient():
+    parts, whole = _instants(root="parts"), _instants(root="whole")
+
+    # the loss: embedding and head in 16 bits, in place of the head alone
+    assert whole["loss"].transfer - parts["loss"].transfer == 2 * WORDS
+    # a layer: both, and the 16-bit gradient of the head
+    assert whole["first layer"].transfer - parts["first layer"].transfer == (4 + 2) * WORDS
+    # the end: gradients in 16 bits and their float32 copies for the reduction
+    assert whole["embedding"].transfer == (2 + 4) * 2 * WORDS
+    assert parts["embedding"].transfer == (2 + 4) * WORDS
+
+
+def test_gradients_of_earlier_micro_batches_are_there_at_every_instant():
+    shard = 4 * COUNT.total / 8
+
+    assert _instants()["loss"].gradients == 0
+    assert {one.gradients for one in _instants(accumulates=True).values()} == {shard}
+    whole = _instants(accumulates=True, sums_whole=True)
+    assert whole["loss"].gradients == 2 * COUNT.total
+
+
+def test_a_loss_in_chunks_may_make_the_gradient_of_a_frozen_head():
+    chunked = UpdateSettings(backend="fsdp2", gradient_checkpointing=True, loss_chunk=512)
+    usual = _instants(settings=chunked, trains_all=False)["loss"]
+    made = _instants(settings=chunked, trains_all=False, has_frozen_head_gradient=True)["loss"]
+
+    assert made.transfer - usual.transfer == 2 * WORDS
+
+
+def test_quantized_layers_are_gathered_as_they_lie():
+    wide = _instants(trains_all=False)["first layer"].transfer
+    narrow = _instants(trains_all=False, gathered_bytes=0.5625)["first layer"].transfer
+
+    assert wide == 2 * 2 * COUNT.layer
+    assert narrow == 2 * 0.5625 * COUNT.layer
+
+
+def test_bytes_of_nf4_with_a_float32_scale_for_each_64_weights():
+    blocks = COUNT.total - 2 * WORDS
+
+    each = resting_bytes_per_parameter(COUNT, 2, "nf4")
+
+    assert each * COUNT.total == pytest.approx((0.5 + 4 / 64) * blocks + 2 * 2 * WORDS)
+
+
+@pytest.mark.parametrize(("is_fused", "copies"), [(True, 0), (False, 4)])
+def test_a_fused_step_makes_no_copies(is_fused, copies):
+    states = compute_states(
+        total=COUNT.total,
+        trainable=COUNT.total,
+        scheme="fsdp2",
+        shards=8,
+        precision=MIXED,
+        has_fused_step=is_fused,
+    )
+
+    assert states.step_temporary == copies * COUNT.total / 8
+    assert states.total == (16 + copies) * COUNT.total / 8
+
+
+def test_expandable_segments_leave_less_unused():
+    assert fragmentation_bytes(100.0) == 10.0
+    assert fragmentation_bytes(100.0, "segments") == 3.0
+
+
+def test_an_estimate_describes_the_trainer_that_the_loop_names():
+    def gradients(name):
+        return parts_of(estimate(_job(implementation=name)).gpus[0], "gradients")
+
+    # two micro-batches a GPU: float32 shards of an eighth here, 16-bit whole ones with `no_sync`
+    assert gradients("coloop") == 4 * COUNT.total / 8
+    assert gradients("trl") == 2 * COUNT.total
+
+
+def test_context_parallel_ranks_share_the_states():
+    def peak(degree):
+        training = {"backend": "fsdp2", "context_parallel": degree}
+        return estimate(_job(implementation="torchtitan", **training)).gpus[0].peak_bytes
+
+    assert peak(8) < peak(1)
+
+
+def test_expert_parallel_ranks_hold_their_own_experts():
+    spec = _job(implementation="torchtitan", backend="fsdp2", expert_parallel=8)
+    model = {"type": "pretrained", "path": "Qwen/Qwen3-30B-A3B"}
+    document = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    document["nodes"]["model"]["model"] = model
+    held = estimate(from_dict(document).spec).gpus[0]
+
+    # 16 bytes a parameter over 8 GPUs, whether dense or of an expert
+    states = [p for p in held.parts if p.part in ("weights", "optimizer")]
+    assert sum(p.bytes for p in states) == pytest.approx(12 * 30_532_122_624 / 8, rel=0.01)
