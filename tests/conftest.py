@@ -37,6 +37,7 @@ CHROMIUM_OPTIONS = (
 
 os.environ["COLOOP_PLUGINS"] = "off"
 """The language of the tests is that of coloop alone, whatever else is installed."""
+os.environ["COLOOP_MEASURED"] = "off"
 os.environ["COLOOP_CORES"] = "1"
 os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
 """The machine of the tests, whichever it is: one core without products in bfloat16. So plans, bits

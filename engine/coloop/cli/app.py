@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("serving", "Restore loops and run records from a backup."),
     "schema": ("explaining", "Print the JSON Schema of the loop language."),
     "doctor": ("doctor", "Report what this machine supports and what is missing."),
+    "calibrate": ("calibrate", "Measure this machine, so that predicted times fit it."),
     "serve": ("serving", "Start the composer: web page, API and run launcher."),
     "presets": ("begin", "Loops that ship with coloop."),
     "models": ("models", "Models on this machine, and those that can be added."),

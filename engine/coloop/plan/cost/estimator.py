@@ -138,6 +138,8 @@ class _Times:
             tokens_per_second=time.tokens / time.seconds if is_known else None,
             bound=time.bound,
             reason=self._missing.get(name),
+            correction=time.correction.factor,
+            runs=time.correction.runs,
         )
 
     def stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:

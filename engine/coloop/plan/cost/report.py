@@ -75,6 +75,11 @@ class StageEstimate(Planned):
     """What limits its speed."""
     reason: str | None = None
     """Why there is no time; otherwise null."""
+    correction: float = 1.0
+    """What the time was multiplied by, because earlier runs on this machine took so many times
+    their prediction. 1 without such runs."""
+    runs: int = 0
+    """Number of runs that the correction is from."""
 
 
 class RolloutEstimate(Planned):

@@ -10,12 +10,14 @@ process that is bound to other cores sees them.
 """
 
 import os
+import platform
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from coloop.errors import SettingInvalid
+from coloop.plan.settings.measured import Measured, measured_here
 from coloop.spec.model import ComputeDtype
 
 CORES = "COLOOP_CORES"
@@ -46,6 +48,8 @@ class Processor:
     """Reason for `has_bf16`, in words."""
     product_share: float = 1.0
     """float32 products relative to a core with AVX-512."""
+    name: str = ""
+    """The model, as the system tells it."""
 
 
 def processor_here() -> Processor:
@@ -53,7 +57,11 @@ def processor_here() -> Processor:
     of cores."""
     has_bf16, reason = _bf16()
     return Processor(
-        cores=cores_here(), has_bf16=has_bf16, reason=reason, product_share=_product_share()
+        cores=cores_here(),
+        has_bf16=has_bf16,
+        reason=reason,
+        product_share=_product_share(),
+        name=_name(CPU_INFO),
     )
 
 
@@ -139,15 +147,28 @@ def _product_share() -> float:
 @cache
 def _flags(file: Path) -> frozenset[str]:
     """Instruction sets of the first core, as Linux lists them."""
+    return frozenset(_told(file, "flags").split())
+
+
+@cache
+def _name(file: Path) -> str:
+    """Model of the first core; of several models with one name, family and number as well."""
+    told = " ".join(_told(file, "model name").split()) or platform.machine()
+    numbers = [_told(file, field) for field in ("cpu family", "model", "stepping")]
+    return f"{told} ({'/'.join(numbers)})" if all(numbers) else told
+
+
+def _told(file: Path, field: str) -> str:
+    """A field of the first core; empty if the system does not tell it."""
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                name, _, listed = line.partition(":")
-                if name.strip() == "flags":
-                    return frozenset(listed.split())
+                name, _, value = line.partition(":")
+                if name.strip() == field:
+                    return value.strip()
     except OSError:
         pass
-    return frozenset()
+    return ""
 
 
 GPU_DRIVER = Path("/dev/nvidiactl")
@@ -175,8 +196,10 @@ class Conditions:
     lacks_vllm: bool = False
     """Whether the machine has GPUs but no vLLM. A machine without GPUs says nothing about the one
     that would run a GPU loop."""
+    measured: Measured | None = None
+    """Stage times of earlier runs here; None: predictions are not corrected."""
 
 
 def conditions_here() -> Conditions:
     lacks_vllm = GPU_DRIVER.exists() and find_spec("vllm") is None
-    return Conditions(processor=processor_here(), lacks_vllm=lacks_vllm)
+    return Conditions(processor=processor_here(), lacks_vllm=lacks_vllm, measured=measured_here())

@@ -19,9 +19,11 @@ from coloop.plan.settings.cores import (
     synced_seconds,
     written_seconds,
 )
+from coloop.plan.settings.corrections import correction_of
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.learning import Update, update_in
 from coloop.plan.settings.machine import PoolShare
+from coloop.plan.settings.measured import UNCORRECTED, Correction
 from coloop.plan.settings.memory import Memory, packed_bytes
 from coloop.plan.settings.serving import writing_seconds
 from coloop.plan.settings.survey import PhaseLoad, Survey
@@ -53,11 +55,15 @@ RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HA
 """Share of the layers whose activations are recomputed."""
 ROW_SECONDS = {
     "builtin": 2.0e-5,
-    "python": 2.0e-4,
+    "python": 2.5e-5,
     "remote": 0.5,
     "template": 3.0e-5,
     "other": 1.0e-5,
+    "filter": 2.0e-5,
+    "credit": 1.1e-5,
 }
+CREDIT_SECONDS = 6.0e-3
+"""To compute the advantages of a step, besides the time of its rows."""
 CHAT_TOKEN_SECONDS = 0.02
 """Per token of an answer by a chat model elsewhere: 50 tokens a second."""
 STAGE_SECONDS = 1.0e-3
@@ -70,6 +76,8 @@ class StageTime:
     samples: float
     tokens: float
     bound: Bound
+    correction: Correction = UNCORRECTED
+    """What `seconds` was multiplied by."""
 
 
 class Clock:
@@ -77,12 +85,13 @@ class Clock:
         self._survey, self._memory = survey, memory
 
     def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
-        """Duration of one run of a stage. `phase` matters for learners only; None: where they learn
-        most."""
-        alone, pool = self._time(stage, phase), self._survey.pool_of(stage)
-        if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
-            return alone
-        return replace(alone, seconds=alone.seconds + CPU_CALL_SECONDS * pool.workers)
+        """Duration of one run of a stage, corrected by earlier runs. `phase` matters for learners
+        only; None: where they learn most."""
+        time, pool = self._time(stage, phase), self._survey.pool_of(stage)
+        if pool is not None and not pool.gpus and pool.workers > 1 and not stage.endswith(".sync"):
+            time = replace(time, seconds=time.seconds + CPU_CALL_SECONDS * pool.workers)
+        correction = correction_of(self._survey, stage)
+        return replace(time, seconds=time.seconds * correction.factor, correction=correction)
 
     def _time(self, stage: str, phase: PhaseLoad | None) -> StageTime:
         node, verb = stage.rsplit(".", 1)
@@ -354,7 +363,8 @@ class Clock:
                 continue
             wanted = 1 if section.greedy else section.samples or each
             done = self._write(engine, replace(table, rows=rows * wanted, sides=1, alike=1.0))
-            seconds, tokens = seconds + done.seconds, tokens + done.tokens
+            factor = correction_of(survey, f"{writer}.generate").factor
+            seconds, tokens = seconds + factor * done.seconds, tokens + done.tokens
             samples = max(samples, done.samples)
         return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
 
@@ -362,8 +372,9 @@ class Clock:
         kind = self._survey.spec.nodes[node].kind
         ports = ("rollouts",) if verb == "credit" else PORTS[kind].outputs
         rows = max((self._survey.counts.of(node, port).mean.rows for port in ports), default=0.0)
-        each = ROW_SECONDS["template" if kind == "template" else "other"]
-        return _timed(rows * each, rows, 0.0, "driver")
+        each = ROW_SECONDS.get("credit" if verb == "credit" else kind, ROW_SECONDS["other"])
+        fixed = CREDIT_SECONDS if verb == "credit" else 0.0
+        return _timed(fixed + rows * each, rows, 0.0, "driver")
 
 
 def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:

@@ -1,7 +1,9 @@
 """`report.json`: predicted and measured speed and memory, and the last metrics.
 
 Times are those of the phase that took most of the run (`phase`). Measured times are means over its
-steps in this attempt, without evaluations. Stages have the numbers that are known on both sides.
+steps in this attempt, without evaluations. Stages have the numbers that are known on both sides;
+`measured_over_predicted` says how far the predictions were off, by phase and stage. Later
+predictions on this machine are corrected by it.
 """
 
 import json
@@ -12,6 +14,8 @@ from typing import Any
 from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate
 from coloop.plan.cost import explain as explain_estimate
+from coloop.plan.unrolled import Unrolled
+from coloop.runtime.reporting.accuracy import keep_measured
 from coloop.runtime.run_files.events import RunStateName
 from coloop.runtime.session import Session
 from coloop.spec.graph import LoopSpec
@@ -23,7 +27,9 @@ REPORT_FILE = "report.json"
 def write_report(
     folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
 ) -> str:
-    explained = explain_estimate(spec, root=root)
+    unrolled = Unrolled(spec)
+    explained = explain_estimate(spec, unrolled, root=root)
+    keep_measured(unrolled.settings(root).survey, explained, session.event_reporter.pace)
     predicted = explained.estimate
     measured = session.event_reporter.pace.phases
     main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
@@ -60,6 +66,19 @@ def write_report(
             "stages": {name: stages[name].seconds for name in timed},
             "tokens_per_second": {name: stages[name].tokens_per_second for name in written},
             "memory_bytes": {name: held[name] for name in seen},
+        },
+        "measured_over_predicted": {
+            "phases": {
+                name: round(times.step_seconds / seconds, 3)
+                for name, times in measured.items()
+                if (seconds := expected.get(name))
+            },
+            "stages": {
+                name: round(stages[name].seconds / seconds, 3)
+                for name in timed
+                if (seconds := planned[name].seconds)
+            },
+            "memory": {name: round(held[name] / memory[name], 3) for name in seen if memory[name]},
         },
         "metrics": session.readings.latest,
         "alerts": [asdict(finding) for finding in session.readings.unresolved],

@@ -1,0 +1,38 @@
+"""Stores how far a run's predictions were off, for later predictions on this machine."""
+
+from collections.abc import Iterator
+
+from coloop.plan.cost import Explanation
+from coloop.plan.settings.corrections import timed_as
+from coloop.plan.settings.measured import Timed, add_measured
+from coloop.plan.settings.survey import Survey
+from coloop.runtime.reporting.pace import Pace
+
+LEAST_STEPS = 10
+"""Steps of a phase whose means say something: the first ones load and compile."""
+MOST_APART = 1.5
+"""Factor between predicted and measured tokens up to which the times of a stage are compared."""
+
+
+def keep_measured(survey: Survey, explained: Explanation, pace: Pace) -> None:
+    """Store the ratio of each stage of the phases with enough steps."""
+    measured = survey.conditions.measured
+    if measured is not None:
+        add_measured(measured, _ratios(survey, explained, pace))
+
+
+def _ratios(survey: Survey, explained: Explanation, pace: Pace) -> Iterator[tuple[Timed, float]]:
+    for phase, times in pace.phases.items():
+        if times.steps < LEAST_STEPS:
+            continue
+        stages = pace.stages_of(phase)
+        for planned in explained.stages_in.get(phase, ()):
+            stage, timed = stages.get(planned.stage), timed_as(survey, planned.stage)
+            if stage is None or timed is None or not planned.seconds or not stage.seconds:
+                continue
+            if planned.tokens_per_second and stage.tokens_per_second:
+                said = planned.tokens_per_second * planned.seconds
+                apart = stage.tokens_per_second * stage.seconds / said
+                if not 1 / MOST_APART <= apart <= MOST_APART:
+                    continue
+            yield timed, stage.seconds / planned.seconds * planned.correction
