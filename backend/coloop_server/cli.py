@@ -25,6 +25,7 @@ from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.workers import collecting
 from coloop_server.app import create_app
+from coloop_server.calibrating import calibrated
 from coloop_server.connections import bounded, impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
@@ -170,7 +171,8 @@ def run_server(
     # uvicorn passes a signal on to whom it found here after it has ended in good order.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    server.run(sockets=[listener])
+    with calibrated():
+        server.run(sockets=[listener])
     if not server.started:
         raise SystemExit("error: the server could not start; the lines above say why")
 

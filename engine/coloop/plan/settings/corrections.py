@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from coloop.plan.settings.measured import UNCORRECTED, Correction, Timed
+from coloop.plan.settings.processor import Processor
 from coloop.plan.settings.survey import Survey
 from coloop.plan.settings.weights import Weights
 
@@ -49,13 +50,19 @@ def timed_as(survey: Survey, stage: str) -> Timed | None:
 def machine_name(survey: Survey) -> str:
     """Hardware and versions, as far as times depend on them."""
     machine = survey.machine
-    known = [f"{name} {_version(name)}" for name in VERSIONS if _version(name)]
     if machine.is_cpu:
-        processor = machine.processor
-        hardware = f"{processor.cores} cores of {processor.name}"
-        hardware += ", bfloat16" if processor.has_bf16 else ""
-    else:
-        hardware = f"{machine.preset.gpus} GPUs of {machine.preset.name}"
+        return processor_name(machine.processor)
+    return _with_versions(f"{machine.preset.gpus} GPUs of {machine.preset.name}")
+
+
+def processor_name(processor: Processor) -> str:
+    """The same for a loop on this CPU."""
+    half = ", bfloat16" if processor.has_bf16 else ""
+    return _with_versions(f"{processor.cores} cores of {processor.name}{half}")
+
+
+def _with_versions(hardware: str) -> str:
+    known = [f"{name} {_version(name)}" for name in VERSIONS if _version(name)]
     return ", ".join([hardware, *known])
 
 
