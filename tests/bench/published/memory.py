@@ -142,8 +142,7 @@ def predict(row: Published) -> float | None:
         case "kv_tokens":
             return next(iter(told.estimate.rollout.values())).kv_cache_tokens
         case "asleep_gib":
-            learn = [part for part in gpu.parts if part.part == "overhead"]
-            held = [part for part in learn if _is_asleep(part.stages)]
+            held = [p for p in gpu.parts if p.part == "overhead" and _is_asleep(p.stages)]
             return sum(part.bytes for part in held) / GIB
         case "fits" | "oom":
             left = (gpu.usable_bytes - gpu.peak_bytes) / GIB
@@ -152,9 +151,8 @@ def predict(row: Published) -> float | None:
 
 
 def _is_asleep(stages: tuple[str, ...]) -> bool:
-    return any(stage.endswith(".learn") for stage in stages) and not any(
-        stage.endswith(".generate") for stage in stages
-    )
+    verbs = {stage.rpartition(".")[2] for stage in stages}
+    return len(verbs) > 1 and "learn" in verbs and "generate" not in verbs
 
 
 def _peak(gpu: GpuEstimate, how: How | None) -> float:
@@ -548,7 +546,8 @@ ALPACA_TOKENS = 512
 
 
 def _generate(row: Mapping[str, str], source: str) -> Published:
-    """Hugging Face generate, and logs of vLLM in Qwen's issues."""
+    """Hugging Face generate, and logs of vLLM in Qwen's issues. The later of the two pages shows
+    memory without that of whole prompts."""
     if row["quantity"] != "peak_gib":
         return _vllm(row, source)
     length = int(row["seq_len"])
@@ -560,7 +559,7 @@ def _generate(row: Mapping[str, str], source: str) -> Published:
         prompt=length - new,
         new=new,
         rollout={"engine": "torch", "max_num_seqs": 1},
-        training={"implementation": "trl"},
+        training={"implementation": "trl"} if "printed GB" in row["notes"] else None,
     )
     return _published(row, source, document, "allocated")
 
@@ -572,6 +571,8 @@ def _vllm(row: Mapping[str, str], source: str) -> Published:
     notes, precision = row["notes"], row["precision"]
     tensor = int(re.sub(r"\D", "", row["strategy"]) or 1)
     share = re.search(r"util ([\d.]+)", notes)
+    if "0.95*79.18" in notes:  # the page says another, with which its own numbers do not agree
+        share = re.search(r"(0\.95)\*", notes)
     if row["quantity"] in ("kv_gib", "kv_tokens") and share is None and "28.20" not in notes:
         raise NotExpressible(row["id"], "the page does not say the engine's share of the GPU")
     length = re.search(r"max_model_len (\d+)", notes)
@@ -610,6 +611,7 @@ def _nemo_rl(row: Mapping[str, str], source: str) -> Published:
         new=512,
         training={"backend": "fsdp2"},
         rollout={"engine": "vllm", "tensor_parallel": tensor, "gpu_memory_utilization": 0.6},
+        has_reference=True,
     )
     return _published(row, source, document, quantity="asleep_gib")
 
@@ -672,7 +674,7 @@ def _llama_factory(row: Mapping[str, str], source: str) -> Published:
         lora={"rank": int(row["lora_rank"]), "targets": ["all-linear"]},
         quantization="nf4" if "nf4" in row["precision"] else None,
         training={
-            "implementation": "trl",
+            "implementation": "fms" if has_unsloth else "trl",  # the same kernels
             "backend": "single",
             "gradient_checkpointing": "offload" if has_unsloth else True,
             "master_weights": False,
@@ -695,7 +697,7 @@ def _unsloth(row: Mapping[str, str], source: str) -> Published:
         lora={"rank": 16, "targets": ["all-linear"]},
         quantization="nf4" if "nf4" in row["precision"] else None,
         training={
-            "implementation": "trl",
+            "implementation": "fms",
             "backend": "single",
             "gradient_checkpointing": "offload",
             "master_weights": False,

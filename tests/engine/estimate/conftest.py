@@ -79,6 +79,7 @@ def engine_of(arch, *, length=4096, sequences=256, tensor_parallel=1, weight_byt
         utilization=None,
         rows=0.0,
         length=length,
+        prompt=length,
         new=length,
         is_colocated=True,
     )

@@ -218,3 +218,94 @@ def test_expert_parallel_ranks_hold_their_own_experts():
     # 16 bytes a parameter over 8 GPUs, whether dense or of an expert
     states = [p for p in held.parts if p.part in ("weights", "optimizer")]
     assert sum(p.bytes for p in states) == pytest.approx(12 * 30_532_122_624 / 8, rel=0.01)
+
+
+def test_the_last_pipeline_stage_has_the_loss_and_the_first_all_micro_batches():
+    settings = UpdateSettings(backend="megatron", gradient_checkpointing=True, pipeline_parallel=4)
+    inputs = 8 * 2 * 4096 * 4096  # of the 8 layers of a stage, for one micro-batch
+    usual = _instants(scheme="megatron", settings=settings)
+    few = _instants(scheme="megatron", settings=settings, micro_batches=2)
+
+    assert usual["loss"].activations == inputs
+    assert usual["first layer"].activations - few["first layer"].activations == 2 * inputs
+
+
+def test_gradients_of_megatron_lie_in_buffers_that_are_always_there():
+    assert _instants(scheme="megatron")["loss"].gradients == 4 * COUNT.total / 8
+
+
+def test_sharded_gradients_are_summed_in_the_type_of_the_weights_or_in_float32():
+    wide, narrow = _instants(), _instants(reduce_bytes=2)
+
+    assert wide["embedding"].transfer - narrow["embedding"].transfer == 2 * WORDS
+
+
+def test_mxfp4_is_of_experts_only():
+    experts = architecture_from_config(presets.architecture("qwen3-30b-a3b"))
+    count = count_parameters(experts)
+
+    each = resting_bytes_per_parameter(count, 2, "mxfp4")
+
+    held = (0.5 + 1 / 32) * count.routed + 2 * (count.total - count.routed)
+    assert each * count.total == pytest.approx(held)
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_each"), [("trl", 0.5 + 4 / 64), ("torchtune", 0.5 + 1 / 64 + 4 / 16_384)]
+)
+def test_scales_of_nf4_may_be_quantized_too(name, bytes_each):
+    blocks = COUNT.total - 2 * WORDS
+    spec = _job(implementation=name, backend="single")
+    document = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    document["nodes"]["model"]["model"] |= {"quantization": "nf4", "lora": {"rank": 1}}
+    held = estimate(from_dict(document).spec).gpus[0]
+
+    adapter = 4 * 32 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14_336))
+    assert parts_of(held, "weights") == pytest.approx(
+        bytes_each * blocks + 2 * 2 * WORDS + adapter, rel=1e-3
+    )
+
+
+def _group(name):
+    """GRPO of Llama-3.1-8B with an adapter, compared with its start, on 8 GPUs."""
+    document = {
+        "coloop": 1,
+        "name": "group",
+        "nodes": {
+            "prompts": {
+                "kind": "dataset",
+                "source": {"type": "hub", "path": "some/prompts"},
+                "rows_per_step": 64,
+                "tokens": {"mean": 512, "max": 512},
+            },
+            "actor": {
+                "kind": "actor",
+                "model": {
+                    "type": "pretrained",
+                    "path": "meta-llama/Llama-3.1-8B",
+                    "lora": {"rank": 16},
+                },
+                "rollout": {"engine": "vllm", "completions_per_prompt": 8, "max_new_tokens": 512},
+                "algorithm": {"rewards": {"name": "grpo", "kl": {"coefficient": 0.001}}},
+                "training": {"implementation": name, "backend": "fsdp2"},
+            },
+            "right": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+            "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        },
+        "edges": [
+            "prompts.rows -> actor.prompts",
+            "actor.rollouts -> right.rollouts",
+            "right.scores -> actor.rewards",
+            "actor.rollouts -> start.rollouts",
+            "start.log_probs -> actor.reference",
+        ],
+        "schedule": {"phases": [{"name": "main", "steps": 9, "learn": ["actor.rewards"]}]},
+        "hardware": {"preset": "8xH100"},
+    }
+    return from_dict(document).spec
+
+
+def test_a_reference_may_be_the_learner_with_its_adapter_off():
+    verl = estimate(_group("verl")).gpus[0]
+
+    assert parts_of(verl, "weights", "start") < 0.01 * 2 * COUNT.total

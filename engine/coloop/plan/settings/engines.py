@@ -34,6 +34,8 @@ class Engine:
     """Most rows that one node generates per step."""
     length: int
     """Longest prompt and completion."""
+    prompt: int
+    """Longest prompt."""
     new: int
     """Most tokens per completion."""
     is_colocated: bool
@@ -195,6 +197,7 @@ class Engines:
             utilization=next((share for share in shares if share is not None), None),
             rows=max((size.rows for size in sizes), default=0.0),
             length=max((new, *(round(size.length_max) for size in sizes))) or 1,
+            prompt=max((round(size.prompt_max) for size in sizes), default=0),
             new=new,
             is_colocated=self._is_colocated(weights.name, pool),
         )

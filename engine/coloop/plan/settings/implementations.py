@@ -47,6 +47,11 @@ class Implementation:
     adapter_residual: Mapping[Literal["sharded", "quantized"], int]
     """Bytes of a residual stream that is wider than the compute dtype while adapters train: on
     sharded weights, or on one GPU over quantized weights."""
+    reduces_wide: bool
+    """Sharded gradients are summed in float32 whatever the weights are held in; else in the type
+    of the weights that the optimizer updates."""
+    nf4_bytes: float
+    """Bytes of a weight in nf4 with its scales."""
     sums_whole: bool
     """Gradients of earlier micro-batches are whole on each GPU, because sharded ones are reduced
     only with the last micro-batch (`no_sync`)."""
@@ -73,6 +78,10 @@ _FOREACH = "torch.optim.AdamW: `foreach` is its default on a GPU"
 _FMS = "fms-acceleration, scripts/benchmarks/refs/a100_80gb_liger.csv"
 _ACCELERATE = "accelerate, GradientAccumulationPlugin: `sync_each_batch` is false by default"
 
+NF4, NF4_TWICE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
+"""4 bits and a float32 scale for each 64 weights; or an 8-bit scale, and a float32 one for each 256
+of these (double quantization, arXiv 2305.14314)."""
+
 COLOOP: Final = Implementation(
     loss_bytes={2: 14.0, 4: 12.0},
     chunk_loss_bytes={2: 14.0, 4: 12.0},
@@ -83,6 +92,8 @@ COLOOP: Final = Implementation(
     has_sequence_parallel=False,
     has_fused_step=True,
     adapter_residual={},
+    reduces_wide=True,
+    nf4_bytes=NF4,
     sums_whole=False,
     shares_reference=False,
     allocator="blocks",
@@ -97,6 +108,8 @@ COLOOP: Final = Implementation(
         "has_sequence_parallel": "workers/training/tensor.py cuts matrices only",
         "has_fused_step": "workers/training/optimizers.py",
         "adapter_residual": "workers/training/forward.py: activations in the compute dtype",
+        "reduces_wide": "workers/training/shards.py: `reduce_dtype`",
+        "nf4_bytes": "bitsandbytes, without double quantization",
         "sums_whole": "workers/training/states.py reduces each micro-batch",
         "shares_reference": "workers/initial_weights.py",
         "allocator": "torch's default; vLLM's sleep needs it",
@@ -114,6 +127,8 @@ _HUGGING_FACE: Final = Implementation(
     has_sequence_parallel=False,
     has_fused_step=False,
     adapter_residual={"sharded": 4, "quantized": 4},
+    reduces_wide=False,
+    nf4_bytes=NF4,
     sums_whole=True,
     shares_reference=True,
     allocator="blocks",
@@ -128,6 +143,8 @@ _HUGGING_FACE: Final = Implementation(
         "has_sequence_parallel": "transformers, tp_plan: norms are replicated",
         "has_fused_step": _FOREACH + "; transformers takes `adamw_torch_fused` from torch 2.8 on",
         "adapter_residual": _FMS + "; peft, prepare_model_for_kbit_training",
+        "reduces_wide": "torch FullyShardedDataParallel: in the type of the parameters",
+        "nf4_bytes": "transformers, BitsAndBytesConfig: `bnb_4bit_use_double_quant` is false",
         "sums_whole": _ACCELERATE,
         "shares_reference": "trl, GRPOTrainer: `disable_adapter` in place of a reference model",
         "allocator": "torch's default",
@@ -158,8 +175,10 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     "torchtune": _like(
         COLOOP,
         loss_bytes=({2: 12.0, 4: 12.0}, "torchtune, CEWithChunkedOutputLoss upcasts each chunk"),
-        root=("whole", "torchtune, training.shard_model: layers, then the model"),
-        has_fused_step=(False, _FOREACH),
+        root=("parts", "torchtune, recipes/configs: custom_sharded_layers"),
+        has_fused_step=(True, "torchtune, recipes/configs: `optimizer.fused`"),
+        reduces_wide=(False, "torchtune, training.shard_model: no mixed precision policy"),
+        nf4_bytes=(NF4_TWICE, "torchao, nf4tensor.py: 8-bit scales of blocks of 64"),
         shares_reference=(True, "torchtune, lora_dpo_distributed: `disable_adapter`"),
     ),
     "litgpt": _like(
@@ -168,6 +187,7 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         kernels=("eager", "litgpt, model.py: plain modules, norms in float32"),
         root=("parts", "as with accelerate: FullyShardedDataParallel"),
         has_fused_step=(False, _FOREACH),
+        reduces_wide=(False, "litgpt: `bf16-true`"),
         sums_whole=(True, "litgpt, finetune: `fabric.no_backward_sync` while accumulating"),
         shares_reference=(False, "litgpt has none"),
         reads_whole_prompts=(True, "litgpt, generate/base.py"),

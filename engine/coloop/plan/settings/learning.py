@@ -285,7 +285,9 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
         gathered_bytes=weights.precision.frozen_bytes if weights.is_quantized else None,
         trains_all=weights.trains_all,
         accumulates=work.per_place > rows,
+        reduce_bytes=4 if facts.reduces_wide else weights.precision.master_bytes,
         sums_whole=facts.sums_whole,
+        micro_batches=ceil(work.per_place / rows),
     )
 
 

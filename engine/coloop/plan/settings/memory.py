@@ -206,10 +206,12 @@ class Memory:
         written = self._written_stages(engine, stages)
         node = engine.writers[0]
         if engine.kind != "vllm":
+            prompts = engine.at_once * engine.prompt
+            is_whole = engine.weights.implementation.reads_whole_prompts
             serving = serve_static(
                 engine,
-                prefill_tokens=min(PREFILL_TOKENS, engine.at_once * engine.length),
-                has_graphs=bool(pool.gpus),
+                prefill_tokens=prompts if is_whole else min(PREFILL_TOKENS, prompts),
+                has_graphs=bool(pool.gpus) and not is_whole,
             )
             self.servings[node] = serving
             sleep = self.sleeps[engine.weights.name, pool.name]
@@ -352,7 +354,10 @@ class Memory:
                 words, on_cpu = weights.arch.vocab_size, self._survey.machine.is_cpu
                 logits = SCORE_BYTES * words * min(tokens, loss_chunk(words, on_cpu=on_cpu))
             gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1
-            layers = 2 * weights.count.layer * weights.precision.compute_bytes if gathered else 0.0
+            wide = weights.precision.compute_bytes if gathered else 0
+            layers = 2.0 * weights.count.layer * wide
+            if weights.implementation.root == "whole":  # gathered for the whole pass
+                layers += wide * (weights.count.embedding + weights.count.head)
             yield Claim(node, "activations", activations, (stage,))
             yield Claim(node, "logits", logits, (stage,))
             yield Claim(node, "transfer", layers, (stage,))

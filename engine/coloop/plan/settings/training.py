@@ -161,8 +161,12 @@ class TrainingStep:
     """False for adapters: whole matrices have no gradients."""
     accumulates: bool = False
     """Whether gradients of earlier micro-batches are resident from the start."""
+    reduce_bytes: int = 4
+    """In which sharded gradients are summed."""
     sums_whole: bool = False
     """Whether those are whole on each GPU."""
+    micro_batches: int | None = None
+    """Of an optimizer step; None: enough to fill a pipeline."""
 
     @property
     def input_bytes(self) -> int:
@@ -196,7 +200,8 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     sharded = step.scheme not in (*WHOLE, "zero0")
     tokens = step.tokens / settings.context_parallel
     layers = arch.layers / settings.pipeline_parallel
-    in_flight = settings.pipeline_parallel  # micro-batches that the first pipeline stage holds
+    # micro-batches that the first pipeline stage holds; the last one, with the loss, holds one
+    in_flight = min(settings.pipeline_parallel, step.micro_batches or settings.pipeline_parallel)
     whole_tokens = tokens / tp if step.has_sequence_parallel else tokens  # outside of products
 
     layer = tokens * layer_bytes(
@@ -217,7 +222,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         "offload": per_layer,
     }[checkpointing]
     kept_layers = min(layers, OFFLOADED_AHEAD) if checkpointing == "offload" else layers
-    kept = kept_layers * kept_per_layer * in_flight
+    kept = kept_layers * kept_per_layer
     workspace = WORKSPACE * layer if checkpointing else (WORKSPACE - 1) * layer
     final_norm = 8 * arch.hidden_size * whole_tokens
 
@@ -233,10 +238,12 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     one_layer = _shared(count.layer, routed, tp, experts)
     here = _shared(count.total, count.routed, tp, experts)
     full_gradient = step.compute_bytes if gathers and step.trains_all else 0
-    reduced = 4 if gathers and step.trains_all and sharded else 0
+    reduced = step.reduce_bytes if gathers and step.trains_all and sharded else 0
     owned_embedding = states.gradients * embedding / max(count.total / tp, 1)
 
-    summed = states.gradients if step.accumulates else 0.0
+    # Megatron-LM's gradients lie in buffers that are always there
+    is_resident = step.accumulates or step.scheme == "megatron"
+    summed = states.gradients if is_resident else 0.0
     if step.accumulates and step.sums_whole and gathers and step.trains_all:
         summed = step.compute_bytes * here
 
@@ -270,7 +277,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
             gradients=max(
                 summed, owned_embedding if step.trains_all else states.gradients / max(layers, 1)
             ),
-            activations=kept + workspace,
+            activations=kept * in_flight + workspace,
             transfer=(2 * held + full_gradient + reduced) * one_layer + behind,
         ),
         Instant(

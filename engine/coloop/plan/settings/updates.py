@@ -120,9 +120,13 @@ class Updates:
 
     def spreads_frozen(self, owner: str) -> Backend | None:
         """Backend that shards frozen weights over the GPUs of their pool; None if each process has
-        all of them, as with adapters and the base weights of frozen adapters."""
+        all of them, as with adapters and the base weights of frozen adapters, unless these are the
+        base of a learner (`shares_reference`)."""
+        base = self.bases.get(owner)
+        if base is not None and self.states.get(base.beside or "") == "spread":
+            return self.backends[base.beside or ""]
         carried = {base.beside for name, base in self.bases.items() if name not in self.backends}
-        if owner in self.bases or owner in carried:
+        if base is not None or owner in carried:
             return None
         return "fsdp2" if self.outline.home_of(owner).gpus > 1 else None
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
 from coloop.plan.settings.facts import adapter_parameters
-from coloop.plan.settings.implementations import implementation_of
+from coloop.plan.settings.implementations import NF4, implementation_of
 from coloop.plan.settings.machine import Outline
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.adapters import standing_of
@@ -39,10 +39,10 @@ OPTIMIZER_STATES = {
 COPIED_AT_STEP = ("adamw", "rmsprop")
 """Optimizers whose `foreach` form holds the square roots of a whole state while it steps."""
 
-QUANTIZED_BYTES = {"nf4": 0.5625, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53125}
-"""Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit. nf4: 4 bits
-and a float32 scale for each 64 (bitsandbytes without double quantization, with it 0.516); mxfp4:
-4 bits and an 8-bit scale for each 32."""
+QUANTIZED_BYTES = {"int8": 1.0, "fp8": 1.0, "mxfp4": 0.5 + 1 / 32}
+"""Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit. mxfp4: 4 bits
+and an 8-bit scale for each 32, of experts only if there are any (gpt-oss). nf4 differs by
+implementation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +79,17 @@ def resting_bytes_per_parameter(
     compute_bytes: int,
     quantization: str | None = None,
     embedding_bytes: int | None = None,
+    nf4_bytes: float = NF4,
 ) -> float:
     """Mean bytes of a frozen parameter; embeddings may be wider."""
     if quantization is None:
         wider = (embedding_bytes or compute_bytes) - compute_bytes
         return compute_bytes + wider * count.embedding / count.total
     wide = (count.embedding + count.head) / count.total
-    return QUANTIZED_BYTES[quantization] * (1 - wide) + 2 * wide
+    if quantization == "mxfp4" and count.routed:
+        wide = 1 - count.routed / count.total
+    narrow = nf4_bytes if quantization == "nf4" else QUANTIZED_BYTES[quantization]
+    return narrow * (1 - wide) + 2 * wide
 
 
 def compute_states(
@@ -195,19 +199,31 @@ def bases_of(
     standings = {name: standing for name, standing in asked.items() if standing is not None}
     holders = {standing.holder: 0 for standing in standings.values()}
     steps = {**holders, **{name: standing.steps for name, standing in standings.items()}}
+    learners = {standings[name].holder: name for name in standings if name in backends}
     keepers: dict[tuple[str, ...], str] = {}
     bases: dict[str, Base] = {}
     for name in sorted(steps, key=lambda name: steps[name]):
         holder = standings[name].holder if name in standings else name
-        how = backends.get(name, "single")
-        spread = f"{how} of {name}" if how == "deepspeed" else how
-        held = dtypes[name].matrices, dtypes[name].rest
+        like = learners.get(holder, name) if name not in backends else name
+        if not _shares_reference(spec, like, backends):
+            like = name
+        how = backends.get(like, "single")
+        spread = f"{how} of {like}" if how == "deepspeed" else how
+        held = dtypes[like].matrices, dtypes[like].rest
         base = holder, holding_pool(spec, groups[name]), *held, spread
         keeper = keepers.setdefault(base, name)
         if name in standings:
             beside = None if keeper == name else keeper
             bases[name] = Base(lora=standings[name].lora, holder=holder, beside=beside)
     return bases
+
+
+def _shares_reference(spec: LoopSpec, learner: str, backends: Mapping[str, Backend]) -> bool:
+    """Whether a frozen adapter on a learner's base is the learner with its own adapter off."""
+    if learner not in backends:
+        return False
+    training = training_of(spec, learner)
+    return implementation_of(training.implementation, backends[learner]).shares_reference
 
 
 class Weights:
@@ -239,7 +255,14 @@ class Weights:
         """All parameters, including adapters and additional heads."""
         self.trainable = trainable
         """0 if frozen."""
-        precision = _precision(outline, owner, count, dtypes, is_adapter=base is not None)
+        precision = _precision(
+            outline,
+            owner,
+            count,
+            dtypes,
+            is_adapter=base is not None,
+            nf4_bytes=self.implementation.nf4_bytes,
+        )
         scheme, pool = _scheme_of(update), outline.home_of(owner)
         self.precision, self.scheme, self.pool = precision, scheme, pool
         tensor, pipeline = update.tensor_parallel, update.pipeline_parallel
@@ -256,14 +279,15 @@ class Weights:
             frozen = precision.frozen_bytes * (here - adapter) + precision.master_bytes * adapter
             held = replace(precision, frozen_bytes=frozen / max(here, 1))
         experts = update.expert_parallel * pipeline if update.expert_parallel > 1 else 0
-        routed = count.routed if experts and trainable > total / 2 else 0
-        blocks = [(total - beside - routed, trainable - routed, tensor * pipeline)]
+        routed = count.routed if experts and not is_elsewhere else 0
+        learned = routed if trainable > total / 2 else 0
+        blocks = [(total - beside - routed, trainable - learned, tensor * pipeline)]
         if routed:
-            blocks.append((routed, routed, experts))
+            blocks.append((routed, learned, experts))
         self.states = sum_states(
             compute_states(
                 total=whole,
-                trainable=learned,
+                trainable=own,
                 scheme=scheme,
                 shards=1 if scheme == "single" else max(pool.places // parts, 1),
                 precision=held,
@@ -273,7 +297,7 @@ class Weights:
                 model_parallel=parts,
                 has_fused_step=self.implementation.has_fused_step,
             )
-            for whole, learned, parts in blocks
+            for whole, own, parts in blocks
         )
 
     @property
@@ -330,20 +354,22 @@ def _sizes(
 
 
 def _precision(
-    outline: Outline, owner: str, count: ParameterCount, dtypes: Dtypes, *, is_adapter: bool
+    outline: Outline,
+    owner: str,
+    count: ParameterCount,
+    dtypes: Dtypes,
+    *,
+    is_adapter: bool,
+    nf4_bytes: float,
 ) -> Precision:
     quantization = getattr(model_of(outline.spec.nodes[owner]), "quantization", None)
-    resting = resting_bytes_per_parameter(
-        count, DTYPE_BYTES[dtypes.matrices], quantization, DTYPE_BYTES[dtypes.rest]
-    )
-    written = resting_bytes_per_parameter(
-        count, DTYPE_BYTES[dtypes.engine], quantization, DTYPE_BYTES[dtypes.activations]
-    )
+    held = DTYPE_BYTES[dtypes.matrices], quantization, DTYPE_BYTES[dtypes.rest]
+    written = DTYPE_BYTES[dtypes.engine], quantization, DTYPE_BYTES[dtypes.activations]
     return Precision(
         compute_bytes=DTYPE_BYTES[dtypes.activations],
         master_bytes=DTYPE_BYTES["float32" if is_adapter else dtypes.matrices],
-        frozen_bytes=resting,
-        engine_bytes=written,
+        frozen_bytes=resting_bytes_per_parameter(count, *held, nf4_bytes),
+        engine_bytes=resting_bytes_per_parameter(count, *written, nf4_bytes),
         has_fp8_products=dtypes.engine == "fp8" or quantization == "fp8",
     )
 
