@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from tests.engine.estimate.conftest import parts_of
 
-from coloop.plan.cost import estimate
+from coloop.plan.cost import estimate, explain
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
 from coloop.plan.settings.implementations import (
     IMPLEMENTATIONS,
@@ -309,3 +309,28 @@ def test_a_reference_may_be_the_learner_with_its_adapter_off():
     verl = estimate(_group("verl")).gpus[0]
 
     assert parts_of(verl, "weights", "start") < 0.01 * 2 * COUNT.total
+
+
+def test_states_of_a_token_are_copied_for_each_of_its_experts():
+    experts = architecture_from_config(presets.architecture("qwen3-30b-a3b"))
+
+    usual = layer_bytes(experts, 2, "eager")
+    wide = layer_bytes(experts, 2, "eager", routed_bytes=8.0)
+
+    assert wide - usual == 4 * 2048 * 8  # one float32 copy for 8 experts
+
+
+@pytest.mark.parametrize(("scheme", "more"), [("zero2", 0.0), ("zero3", 1.0)])
+def test_deepspeed_holds_a_bucket_of_gradients_and_gathered_parameters(scheme, more):
+    loss = _instants(scheme=scheme)["loss"].transfer
+
+    # half a billion 16-bit gradients; with stage 3 a billion parameters, and the head
+    live = 2 * (1e9 - 2 * COUNT.layer) + 2 * WORDS
+    assert loss == 2 * 5e8 + more * live
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("trl", 4096), ("torchtune", 4096 / 8)])
+def test_the_loss_is_taken_in_as_many_parts_as_the_trainer_does(name, tokens):
+    decided = explain(_job(implementation=name, backend="fsdp2")).decided
+
+    assert decided["nodes.model.training.loss_chunk"] == tokens

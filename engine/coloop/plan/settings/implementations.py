@@ -34,9 +34,15 @@ class Implementation:
     dtype."""
     chunk_loss_bytes: Mapping[int, float]
     """The same while the loss goes over chunks of the logits (`loss_chunk`)."""
+    loss_parts: int | None
+    """Parts in which the loss goes over the tokens unless `loss_chunk` says more; None: as many as
+    keep the logits small."""
     has_frozen_head_gradient: bool
     """A loss in chunks makes the gradient of a head that does not learn, too."""
     kernels: Kernels
+    routed_bytes: float
+    """Kept for each expert of a token, per element of its state: copies on the way in and out, and
+    a float32 one where its weight is applied in that type."""
     root: Root
     selective: Selective
     has_sequence_parallel: bool
@@ -85,8 +91,10 @@ of these (double quantization, arXiv 2305.14314)."""
 COLOOP: Final = Implementation(
     loss_bytes={2: 14.0, 4: 12.0},
     chunk_loss_bytes={2: 14.0, 4: 12.0},
+    loss_parts=None,
     has_frozen_head_gradient=False,
     kernels="eager",
+    routed_bytes=4.0,
     root="whole",
     selective="layers",
     has_sequence_parallel=False,
@@ -101,8 +109,10 @@ COLOOP: Final = Implementation(
     sources={
         "loss_bytes": "workers/training: logits, float32 copy, gradients of log-sum and token",
         "chunk_loss_bytes": "workers/training: each chunk is recomputed",
+        "loss_parts": "plan/settings/learning.py",
         "has_frozen_head_gradient": "workers/training/fused.py",
         "kernels": _TRACKER,
+        "routed_bytes": "transformers, models/mixtral: 16-bit copies in and out",
         "root": "workers/training/shards.py: `fully_shard` of the model with torch's default",
         "selective": "spec/training.py",
         "has_sequence_parallel": "workers/training/tensor.py cuts matrices only",
@@ -120,8 +130,10 @@ COLOOP: Final = Implementation(
 _HUGGING_FACE: Final = Implementation(
     loss_bytes=HF_LOSS,
     chunk_loss_bytes={2: 8.0, 4: 8.0},
+    loss_parts=1,
     has_frozen_head_gradient=False,
     kernels="eager",
+    routed_bytes=4.0,
     root="parts",
     selective="layers",
     has_sequence_parallel=False,
@@ -136,8 +148,10 @@ _HUGGING_FACE: Final = Implementation(
     sources={
         "loss_bytes": "transformers, loss/loss_utils.py ForCausalLMLoss; the memory tracker",
         "chunk_loss_bytes": "Liger-Kernel, ops/fused_linear_cross_entropy.py: in place, float32",
+        "loss_parts": "transformers, ForCausalLMLoss: all tokens at once",
         "has_frozen_head_gradient": "Liger-Kernel: only if the weight requires a gradient",
         "kernels": _TRACKER,
+        "routed_bytes": "transformers, models/mixtral: 16-bit copies in and out",
         "root": _FMS,
         "selective": "transformers has none of its own",
         "has_sequence_parallel": "transformers, tp_plan: norms are replicated",
@@ -174,7 +188,9 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     ),
     "torchtune": _like(
         COLOOP,
-        loss_bytes=({2: 12.0, 4: 12.0}, "torchtune, CEWithChunkedOutputLoss upcasts each chunk"),
+        loss_bytes=(HF_LOSS, "torchtune, CEWithChunkedOutputLoss upcasts each chunk"),
+        chunk_loss_bytes=(HF_LOSS, "torchtune, CEWithChunkedOutputLoss upcasts each chunk"),
+        loss_parts=(8, "torchtune, CEWithChunkedOutputLoss: `num_output_chunks`"),
         root=("parts", "torchtune, recipes/configs: custom_sharded_layers"),
         has_fused_step=(True, "torchtune, recipes/configs: `optimizer.fused`"),
         reduces_wide=(False, "torchtune, training.shard_model: no mixed precision policy"),
@@ -184,6 +200,8 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     "litgpt": _like(
         COLOOP,
         loss_bytes=(IN_PLACE, "litgpt, utils.chunked_cross_entropy in the dtype of the logits"),
+        chunk_loss_bytes=(IN_PLACE, "litgpt, utils.chunked_cross_entropy"),
+        loss_parts=(1, "litgpt: chunks of the loss keep all logits"),
         kernels=("eager", "litgpt, model.py: plain modules, norms in float32"),
         root=("parts", "as with accelerate: FullyShardedDataParallel"),
         has_fused_step=(False, _FOREACH),
@@ -195,8 +213,11 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     "torchtitan": _like(
         COLOOP,
         loss_bytes=(COMPILED, "torchtitan, components/loss.py: compiled cross entropy"),
+        chunk_loss_bytes=(COMPILED, "torchtitan, components/loss.py"),
+        loss_parts=(1, "torchtitan, components/loss.py"),
         kernels=("fused", "torchtitan, models/llama3: layers are compiled, keys are not repeated"),
         root=("parts", "torchtitan, parallelize.py: embedding, and norm with output"),
+        routed_bytes=(8.0, "torchtitan, models/moe: scores are applied in float32"),
         selective=("products", "torchtitan, distributed/activation_checkpoint.py"),
         has_sequence_parallel=(True, "torchtitan, parallelize.py: SequenceParallel norms"),
         has_fused_step=(True, "torchtitan, components/optimizer.py: implementation `fused`"),
@@ -210,7 +231,9 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
             {2: 10.0, 4: 10.0},
             "prime-rl, models/layers/lm_head.py: float32 logits and gradient, 16-bit gradient",
         ),
+        loss_parts=(1, "prime-rl, trainer config: `fused_lm_head_chunk_size` is off by default"),
         has_frozen_head_gradient=(True, "prime-rl, models/layers/lm_head.py: `grad_weight`"),
+        routed_bytes=(8.0, "prime-rl, models/layers/moe.py: scores are applied in float32"),
         root=("parts", "prime-rl, trainer/model.py setup_fsdp"),
         has_fused_step=(False, _FOREACH),
         shares_reference=(False, "prime-rl has none"),
@@ -218,6 +241,8 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     "verl": _like(
         COLOOP,
         loss_bytes=(IN_PLACE, "verl, utils/torch_functional.py: flash-attn's loss, in place"),
+        chunk_loss_bytes=(IN_PLACE, "verl, utils/kernel: `use_fused_kernels`"),
+        loss_parts=(1, "verl, actor config: `use_fused_kernels` is off by default"),
         root=("whole", "verl, utils/fsdp_utils.py apply_fsdp2: head and norm in the root"),
         has_fused_step=(False, _FOREACH),
         shares_reference=(True, "verl, fsdp_workers.py: `disable_adapter` of the actor"),
@@ -225,6 +250,8 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
     "megatron": _like(
         COLOOP,
         loss_bytes=(IN_PLACE, "Megatron-LM, tensor_parallel/cross_entropy.py: softmax in place"),
+        chunk_loss_bytes=(IN_PLACE, "Megatron-LM, tensor_parallel/cross_entropy.py"),
+        loss_parts=(1, "Megatron-LM, tensor_parallel/cross_entropy.py"),
         kernels=("fused", "Megatron-LM, training/theoretical_memory_usage.py: 18 + 4 ffn / hidden"),
         has_sequence_parallel=(True, "arXiv 2205.05198"),
         has_fused_step=(True, "Megatron-LM: Apex or Transformer Engine FusedAdam"),

@@ -209,8 +209,8 @@ def _settle(
     fixed = weights.training.micro_batch
     filled, sides = survey.machine.tokens_at_once, work.sides
     most = fixed or _rows_in(work, filled)
-    choices = _choices(weights, on_cpu=survey.machine.is_cpu)
-    for index, (checkpointing, chunk) in enumerate(choices):
+    choices = _choices(weights)
+    for index, checkpointing in enumerate(choices):
         is_last = index == len(choices) - 1
         least = fixed or (1 if is_last else min(most, FEW_ROWS))
         at_once = most
@@ -220,7 +220,7 @@ def _settle(
                 weights.update,
                 tokens_at_once=filled if is_whole else ceil(work.longest.tokens(at_once * sides)),
                 gradient_checkpointing=checkpointing,
-                loss_chunk=chunk,
+                loss_chunk=_chunk(survey, weights, work, at_once),
             )
             peak = peak_instant(_step(weights, settings, work, at_once))
             if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
@@ -243,19 +243,25 @@ def _rows_in(work: UpdateWork, tokens: int) -> int:
 def held_beside(weights: Weights, peak: Instant) -> float:
     """Bytes that the allocator holds beyond a group's peak while it learns."""
     if weights.pool.gpus:
-        return fragmentation_bytes(peak.total, weights.implementation.allocator)
+        lasting = peak.gradients if weights.scheme == "megatron" else 0.0
+        return fragmentation_bytes(peak.total - lasting, weights.implementation.allocator)
     return heap_bytes(peak.activations, has_adapter=not weights.trains_all)
 
 
-def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:
-    """(gradient checkpointing, loss chunk): as in the loop, or else from fastest to least
-    memory."""
-    training = weights.training
-    flags: tuple[Checkpointing, ...] = (False, True)
-    if training.gradient_checkpointing is not None:
-        flags = (training.gradient_checkpointing,)
-    chunk = training.loss_chunk or loss_chunk(weights.arch.vocab_size, on_cpu=on_cpu)
-    return [(flag, chunk) for flag in flags]
+def _choices(weights: Weights) -> tuple[Checkpointing, ...]:
+    """Gradient checkpointing as in the loop, or else from fastest to least memory."""
+    named = weights.training.gradient_checkpointing
+    return (False, True) if named is None else (named,)
+
+
+def _chunk(survey: Survey, weights: Weights, work: UpdateWork, rows: int) -> int:
+    """Tokens whose logits are held at once: as in the loop, or else as its trainer does."""
+    if weights.training.loss_chunk is not None:
+        return weights.training.loss_chunk
+    parts = weights.implementation.loss_parts
+    if parts is None:
+        return loss_chunk(weights.arch.vocab_size, on_cpu=survey.machine.is_cpu)
+    return ceil(work.longest.tokens(rows * work.sides) / parts)
 
 
 def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: int) -> TrainingStep:
@@ -263,7 +269,8 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     facts, compute = weights.implementation, weights.precision.compute_bytes
     tokens = ceil(work.longest.tokens(rows * work.sides))
-    is_cut = settings.loss_chunk is not None and settings.loss_chunk < tokens
+    own = tokens / settings.context_parallel
+    is_cut = settings.loss_chunk is not None and settings.loss_chunk < own
     loss = facts.chunk_loss_bytes if is_cut else facts.loss_bytes
     return TrainingStep(
         arch=weights.arch,
@@ -278,6 +285,7 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
         logits_bytes=COMPARE_BYTES if work.compares_words else loss[compute],
         has_frozen_head_gradient=facts.has_frozen_head_gradient,
         kernels=facts.kernels,
+        routed_bytes=facts.routed_bytes,
         root=facts.root,
         selective=facts.selective,
         has_sequence_parallel=facts.has_sequence_parallel,
@@ -317,4 +325,6 @@ def _note_decisions(survey: Survey, weights: Weights, settings: UpdateSettings) 
     if training.loss_chunk is None:
         size = 4 * logits_at_once(on_cpu=survey.machine.is_cpu) >> 20
         reason = f"{size} MiB of logits at a time" if size < 1024 else "1 GiB of logits at a time"
+        if weights.implementation.loss_parts is not None:
+            reason = f"as {training.implementation} does"
         survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

@@ -41,6 +41,7 @@ def layer_bytes(
     *,
     tensor: int = 1,
     has_sequence_parallel: bool = False,
+    routed_bytes: float = 4.0,
 ) -> float:
     """Bytes that one layer keeps per token on one GPU without gradient checkpointing. Of `tensor`
     ranks each has the norms whole, unless they divide the sequence there (arXiv 2205.05198)."""
@@ -48,12 +49,12 @@ def layer_bytes(
     inner = _inner_width(arch)
     if kernels == "fused":
         norms = 8.0 * h
-        kept = norms + 6 * inner + 8 * q + 4 * k + _routing(arch)
+        kept = norms + 6 * inner + 8 * q + 4 * k + _routing(arch, routed_bytes)
         kept += 4 * (q + k) if arch.qk_norm else 0
     else:
         norms = 8.0 * h * arch.norms_per_layer
         attention = 10 * q + 4 * heads + 8 + (2 * k if arch.qkv_bias else 0)
-        kept = norms + 8 * inner + attention + _routing(arch)
+        kept = norms + 8 * inner + attention + _routing(arch, routed_bytes)
         if arch.qk_norm:
             kept += 8 * (q + k)
         if compute_bytes == 4:  # norms keep no extra fp32 copy, everything else doubles
@@ -83,11 +84,11 @@ def _inner_width(arch: Architecture) -> int:
     return arch.moe.ffn * (arch.moe.active_experts + arch.moe.shared_experts)
 
 
-def _routing(arch: Architecture) -> float:
-    """Copies of a token for its experts, and fp32 router scores."""
+def _routing(arch: Architecture, each: float) -> float:
+    """Copies of a token for its experts, of `each` bytes an element, and fp32 router scores."""
     if arch.moe is None:
         return 0.0
-    return 4.0 * arch.hidden_size * arch.moe.active_experts + 4.0 * arch.moe.experts
+    return each * arch.hidden_size * arch.moe.active_experts + 4.0 * arch.moe.experts
 
 
 # Memory of a process besides the tensors that the formulas count.
@@ -127,6 +128,10 @@ def fragmentation_bytes(transient: float, allocator: Allocator = "blocks") -> fl
     return FRAGMENTATION[allocator] * transient
 
 
+ZERO_LIVE = 1e9
+"""Parameters that DeepSpeed keeps gathered with stage 3 (`stage3_max_live_parameters`)."""
+ZERO_BUCKET = 5e8
+"""Gradients that DeepSpeed sums at once (`reduce_bucket_size`)."""
 OFFLOADED_AHEAD = 2
 """Layers whose inputs are on the GPU while the others are offloaded."""
 HALF = 0.5
@@ -151,6 +156,7 @@ class TrainingStep:
     logits_bytes: float = CROSS_ENTROPY_BYTES
     has_frozen_head_gradient: bool = False
     kernels: Kernels = "eager"
+    routed_bytes: float = 4.0
     root: Root = "parts"
     selective: Selective = "layers"
     has_sequence_parallel: bool = False
@@ -210,6 +216,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         step.kernels,
         tensor=tp,
         has_sequence_parallel=step.has_sequence_parallel,
+        routed_bytes=step.routed_bytes,
     )
     per_layer = step.input_bytes * whole_tokens
     selected = HALF * layer + (1 - HALF) * per_layer
@@ -244,7 +251,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     # Megatron-LM's gradients lie in buffers that are always there
     is_resident = step.accumulates or step.scheme == "megatron"
     summed = states.gradients if is_resident else 0.0
-    if step.accumulates and step.sums_whole and gathers and step.trains_all:
+    if step.accumulates and step.sums_whole and step.scheme == "fsdp2" and step.trains_all:
         summed = step.compute_bytes * here
 
     # embedding, last norm and head as one group: gathered, and their gradients whole, until the end
@@ -262,6 +269,10 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         if head_tokens < tokens and grows:  # the head's gradient, meanwhile
             gathered_head += (full_gradient or 2) * output
     unsharded = 0.0 if settings.reshard_after_forward else wide * (here - embedding)
+    if step.scheme == "zero3":
+        unsharded += wide * max(min(ZERO_LIVE, here) - 2 * one_layer, 0.0)
+    if step.scheme in ("zero1", "zero2", "zero3") and step.trains_all:
+        unsharded += step.compute_bytes * min(ZERO_BUCKET, here)
     behind = root + root_gradient + unsharded
 
     instants = [
