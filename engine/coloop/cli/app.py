@@ -19,6 +19,7 @@ from typer import _click
 from typer.core import TyperGroup
 
 from coloop.errors import SettingInvalid
+from coloop.spec.lean import build_lean
 from coloop.workers import collecting
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -52,6 +53,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """By name, the module of this package with `NAME_command` (or `NAME_app`, a group of commands), and
 the line of help, which a function replaces by its docstring. A function returns the exit code, or
 None for 0."""
+
+LEAN = frozenset({"validate", "estimate", "fit", "place", "plan"})
+"""Commands that check one loop and end."""
 
 Spec = Annotated[
     str,
@@ -132,6 +136,8 @@ for _name, (_, _help) in COMMANDS.items():
 
 
 def main() -> None:
+    if LEAN.intersection(sys.argv[1:2]):
+        build_lean()
     try:
         app()
     except BrokenPipeError:

@@ -28,6 +28,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticUndefined
 
+from coloop.spec.lean import is_lean
+
 Level = Literal["simple", "advanced", "expert"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
@@ -295,7 +297,9 @@ def _section_title(section: type) -> str:
 class FrozenRecord(BaseModel):
     """A value that the API describes by the docstrings of its fields."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, use_attribute_docstrings=not is_lean(), defer_build=is_lean()
+    )
 
 
 SectionType = TypeVar("SectionType", bound="Section")
@@ -307,7 +311,8 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
+        use_attribute_docstrings=not is_lean(),
+        defer_build=is_lean(),
         allow_inf_nan=False,
         protected_namespaces=(),
         coerce_numbers_to_str=False,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
 from coloop.spec.base import Choices, FormSection, Level, Reference, Widget
+from coloop.spec.lean import is_lean
 from coloop.spec.nodes.kind import ModeName, PortPhase
 
 
@@ -79,7 +80,8 @@ class Part(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        use_attribute_docstrings=True,
+        use_attribute_docstrings=not is_lean(),
+        defer_build=is_lean(),
         validate_by_name=True,
         serialize_by_alias=True,
     )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from coloop.errors import SpecProblem
@@ -34,7 +34,7 @@ from coloop.spec.documents import (
 )
 from coloop.spec.fields import Type, fields_by_key, inside, look, narrow
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.nodes import Node
+from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Schedule
@@ -143,7 +143,6 @@ def get_value(spec: LoopSpec, path: str) -> Any:
     return look(value, last)
 
 
-_NODE: TypeAdapter[Any] = TypeAdapter(Node)
 _SECTIONS: dict[str, type[Section]] = {"schedule": Schedule, "hardware": Hardware, "run": Run}
 
 
@@ -183,7 +182,8 @@ def _validated(spec: LoopSpec, head: Parts, data: Any, paths: str) -> Any:
     with suppress(ValidationError):
         match head:
             case ("nodes", _):
-                return _NODE.validate_python(data)
+                if isinstance(data, dict) and data.get("kind") in NODE_CLASSES:
+                    return NODE_CLASSES[data["kind"]].model_validate(data)
             case ("edges", _):
                 return Edge.model_validate(data)
             case (("schedule" | "hardware" | "run") as name,):

@@ -34,6 +34,7 @@ from coloop.spec.fields import (
     words_of,
 )
 from coloop.spec.installed import problem_with
+from coloop.spec.lean import docstrings_of, is_lean
 
 Locate = Callable[[Parts], tuple[int, int] | None]
 
@@ -212,7 +213,10 @@ class _Error:
         section = self.section()
         info = fields_by_key(section).get(key) if section is not None else None
         expected = describe_type(field_type(info)) if info is not None else "a value"
-        hint = info.description.strip().splitlines()[0] if info and info.description else None
+        text = info.description if info is not None else None
+        if text is None and is_lean() and section is not None:
+            text = docstrings_of(section).get(key)
+        hint = text.strip().splitlines()[0] if text else None
         if len(self.path) == 1 and key in _OF_A_LOOP:
             return self.say("structure.missing_field", *_OF_A_LOOP[key])
         message = f"`{key}` is missing; {expected} is expected"

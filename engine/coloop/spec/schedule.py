@@ -25,6 +25,7 @@ from coloop.spec.base import (
     problem,
     setting,
 )
+from coloop.spec.lean import is_lean
 
 Overrides = dict[Text, PlainValue]
 """Paths and the values they have for a while."""
@@ -149,7 +150,8 @@ PhaseItem = Annotated[
     Annotated[Phase, Tag("<phase>")] | Annotated[PhaseGroup, Tag("<group>")],
     Discriminator(_phase_shape),
 ]
-PhaseGroup.model_rebuild()
+if not is_lean():
+    PhaseGroup.model_rebuild()
 
 
 class LearnRule(Section):

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from coloop.spec.lean import is_lean
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
 
@@ -43,7 +44,12 @@ or from process to process, which then work together."""
 
 
 class Planned(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=not is_lean(),
+        defer_build=is_lean(),
+    )
 
 
 class Decision(Planned):
