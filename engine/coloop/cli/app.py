@@ -5,6 +5,7 @@ errors or does not fit, 2 it cannot be read, 3 a run failed, 4 another process w
 130 it was stopped.
 """
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 
 from coloop.errors import SettingInvalid
 from coloop.spec.lean import build_lean
-from coloop.workers import collecting
+from coloop.workers import collecting, openmp
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("check", "Validate a loop: report every problem with its location and fix."),
@@ -136,6 +137,7 @@ for _name, (_, _help) in COMMANDS.items():
 
 
 def main() -> None:
+    os.environ.update(openmp.waiting())  # libgomp reads it once, when a command imports torch
     if LEAN.intersection(sys.argv[1:2]):
         build_lean()
     try:

@@ -1,6 +1,8 @@
 """How the threads of a process wait for each other."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -41,3 +43,23 @@ def test_a_policy_that_the_user_set_decides():
 
     assert SPINS not in os.environ
     assert SPINS not in openmp.environment_of(2)
+
+
+SPIED = """
+import os, sys
+sys.addaudithook(lambda event, told: event == "import" and told[0] == "torch" and print(
+    os.environ.get("GOMP_SPINCOUNT")))
+sys.argv = ["coloop", "run", "no-such-loop.yaml"]
+from coloop.cli.app import main
+main()
+"""
+
+
+def test_the_command_line_says_how_threads_wait_before_torch_is_imported():
+    environment = {name: value for name, value in os.environ.items() if name != SPINS}
+
+    done = subprocess.run(
+        [sys.executable, "-c", SPIED], env=environment, capture_output=True, text=True
+    )
+
+    assert done.stdout.split()[:1] == [str(SPIN_COUNT)], done.stderr
