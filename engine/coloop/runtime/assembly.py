@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from coloop.plan.closure import READS
 from coloop.plan.compile import Compiler
-from coloop.plan.types import Plan, WeightsPlan
+from coloop.plan.overlap import overlap_of
+from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
@@ -37,8 +37,6 @@ from coloop.runtime.schedule.window import Window
 from coloop.runtime.session import Session
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
-from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
-from coloop.spec.nodes import model_of
 from coloop.workers.cluster import Cluster
 from coloop.workers.messages import Poll
 from coloop.workers.sync.folders import TransferFolders
@@ -169,22 +167,11 @@ def _timeline(entries: Sequence[Entry], roles: Mapping[str, Role], moments: Mome
 
 
 def _window(spec: LoopSpec, plan: Plan, groups: Mapping[str, str]) -> Window:
-    changing = frozenset(weights.name for weights in plan.weights if _changes(spec, weights))
+    learning = (weights.name for weights in plan.weights if weights.trains)
+    overlap = overlap_of(spec, groups, learning)
     return Window(
-        staleness=spec.schedule.max_staleness,
-        groups=groups,
-        changing=changing,
-        scorers=frozenset(
-            node
-            for node, group in groups.items()
-            if group in changing and "score" in READS[spec.nodes[node].kind]
-        ),
+        staleness=overlap.staleness,
+        groups=overlap.groups,
+        changing=overlap.changing,
+        scorers=overlap.scorers,
     )
-
-
-def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
-    """Whether weights may change between two steps of a phase: they learn or follow others. Those
-    that follow at the start of a phase do so while no step is in flight."""
-    model = model_of(spec.nodes[weights.name])
-    follows = isinstance(model, SnapshotModel) and isinstance(model.refresh, RefreshEvery)
-    return weights.trains or follows or isinstance(model, CopyModel)

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
-from coloop.spec.model import SharedModel
+from coloop.spec.model import CopyModel, PretrainedModel, SharedModel, SnapshotModel
 from coloop.spec.nodes import BaseNode, model_of
 from coloop.spec.rollout import Rollout, Turns
 from coloop.spec.services import ChatService
+from coloop.spec.table_sizes import REASONING
 from coloop.spec.training import Training
 
 
@@ -138,6 +139,28 @@ def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:
 def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
     rollout: Rollout | None = getattr(spec.nodes[node], "rollout", None)
     return rollout
+
+
+def source_of(spec: LoopSpec, node: str) -> str:
+    """The node that names a node's weights, through `with` and `of`; the last one that exists."""
+    seen: set[str] = set()
+    while node not in seen:
+        seen.add(node)
+        match model_of(spec.nodes[node]):
+            case SharedModel() as shared if shared.with_ in spec.nodes:
+                node = shared.with_
+            case CopyModel() | SnapshotModel() as derived if derived.of in spec.nodes:
+                node = derived.of
+    return node
+
+
+def reasons(spec: LoopSpec, node: str) -> bool:
+    """Whether a node generates with a model that, by its name, reasons before it answers."""
+    model = model_of(spec.nodes[source_of(spec, node)])
+    if not isinstance(model, PretrainedModel):
+        return False
+    is_told = model.chat_template_kwargs.get("enable_thinking") is False
+    return not is_told and REASONING.search(model.path) is not None
 
 
 def chat_service(node: BaseNode) -> ChatService | None:

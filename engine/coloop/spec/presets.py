@@ -48,6 +48,8 @@ class DeviceFacts:
     bf16_flops: float
     """Dense floating-point operations per second of one GPU; in fp32 and of one core where there
     is none."""
+    fp32_flops: float
+    """The same for products in float32, outside of tensor cores."""
     link_bandwidth: float
     """Bytes per second to a neighbour in the same machine, one way."""
     training_share: float
@@ -243,6 +245,7 @@ def _device_facts(raw: Mapping[str, Any]) -> dict[str, Any]:
         "usable_bytes": round(raw["usable_gib"] * GIB),
         "bandwidth": raw["bandwidth"] * 1e9,
         "bf16_flops": flops,
+        "fp32_flops": raw["fp32_tflops"] * 1e12 if "fp32_tflops" in raw else flops / 16,
         "link_bandwidth": raw.get("link", raw["bandwidth"]) * 1e9,
         "training_share": raw.get("training_share", 1.0),
         "supports_bf16": raw.get("supports_bf16", True),

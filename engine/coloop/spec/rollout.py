@@ -53,7 +53,8 @@ class Rollout(Section):
     max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True, short="{} tokens")
     """Maximum number of tokens that the policy generates in the whole trajectory."""
     expected_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
-    """Mean number of generated tokens, for the estimate; null: half of `max_new_tokens`."""
+    """Mean number of generated tokens, for the estimate; null: assumed from `max_new_tokens` and
+    the kind of model."""
     temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider", short="T {}")
     """Randomness of sampling; 0 is greedy."""
     top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")

@@ -26,6 +26,8 @@ Implementation = Literal[
     "prime-rl",
     "verl",
     "megatron",
+    "llm-foundry",
+    "tensorrt-llm",
 ]
 """Whose trainer an estimate describes; only `coloop` runs here."""
 Offload = Literal["none", "optimizer", "all"]

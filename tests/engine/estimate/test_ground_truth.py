@@ -10,7 +10,7 @@ import pytest
 from tests.bench.published import memory
 from tests.bench.published.row import Published
 
-from coloop.plan.cost.estimator import MEMORY_BAND
+from coloop.plan.cost.bands import MEMORY as MEMORY_BAND
 
 pytestmark = pytest.mark.skipif(
     not memory.is_here(), reason="the tables of measurements are not here"

@@ -17,7 +17,7 @@ import torch
 from tests.engine.smallest import AHEAD
 from tests.forked import begin
 
-from coloop.plan.cost.estimator import MEMORY_BAND
+from coloop.plan.cost.bands import MEMORY as MEMORY_BAND
 from coloop.plan.settings.training import CPU_PROCESS_BYTES
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.run_files.event_file import read_events

@@ -1,10 +1,11 @@
 """Puts survey, memory and times together into one estimate."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coloop.plan.cost import bands
 from coloop.plan.cost.report import (
     Estimate,
     Explanation,
@@ -17,56 +18,21 @@ from coloop.plan.cost.report import (
     StageEstimate,
     UnknownModel,
 )
+from coloop.plan.cost.timeline import Run, pace_of
+from coloop.plan.overlap import overlap_of
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.facts import origin_of
 from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of, totals_of
 from coloop.plan.settings.processor import Begun
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.throughput import Clock
-from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 
-# From stage times to the time of a step.
-#
-# Stages of one pool take turns; stages of different pools and of the driver run in parallel as soon
-# as their inputs are ready. With staleness a step takes as long as its busiest pool.
-
-DRIVER = ""
 GIB = 2**30
-
-
-def spans_of(
-    stages: Iterable[Stage],
-    seconds: Mapping[str, float],
-    pools: Mapping[str, str],
-    *,
-    is_asynchronous: bool = False,
-) -> tuple[SpanEstimate, ...]:
-    """When the stages of one step run, given in a valid order. `pools` maps their names to pools;
-    stages of the driver are left out. If steps overlap, no stage waits for others of its step."""
-    spans: list[SpanEstimate] = []
-    ends: dict[str, float] = {}
-    free: dict[str, float] = {}
-    for stage in stages:
-        pool = pools.get(stage.name, DRIVER)
-        ready = max((ends.get(before, 0.0) for before in stage.after), default=0.0)
-        if is_asynchronous:
-            start = free.get(pool, 0.0)
-        else:
-            start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
-        ends[stage.name] = free[pool] = start + seconds[stage.name]
-        spans.append(SpanEstimate(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
-    return tuple(spans)
-
-
 PLACES_LISTED = 512
 """GPUs listed per pool; the rest are equal."""
-MEMORY_BAND = (0.8, 1.3)
-"""Measured / estimated peak of nine of ten jobs; tests/bench has the share by source."""
-TIME_BAND_GPU = (0.7, 1.4)
-TIME_BAND_CPU = (0.4, 2.5)
 
 
 def estimate(
@@ -106,8 +72,8 @@ def explain(
         total_seconds=sum(known) if len(known) == len(phases) and known else None,
         decisions=tuple(resolved.decisions),
         notes=tuple(dict.fromkeys(survey.notes)),
-        memory_band=MEMORY_BAND,
-        time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
+        memory_band=bands.MEMORY,
+        time_band=bands.time_band(survey),
         host_bytes=round(memory.host_bytes),
         advice=tuple(
             dict.fromkeys((*_to_fit(estimated), *_to_be_faster(survey, memory, estimated)))
@@ -125,6 +91,12 @@ class _Times:
         self.of_stages = {stage: self._clock.time(stage) for stage in survey.stages}
         self._missing = dict(_missing_times(survey, memory))
         """Reasons for stages without a time."""
+        self._pools = {
+            stage: pool.name
+            for stage in survey.stages
+            if (pool := survey.pool_of(stage)) is not None
+        }
+        self._overlap = overlap_of(spec, survey.owners, survey.updates)
 
     def stage(self, name: str, load: PhaseLoad | None = None) -> StageEstimate:
         """Time of a stage in one phase, or in the phase with the largest load."""
@@ -160,9 +132,8 @@ class _Times:
             for name, node in self.spec.nodes.items()
             if node.kind == "evaluate"
         }
-        spans = self._spans(stages, seconds)
-        counted = sum(seconds[probe] / every for probe, every in probes.items())
-        counted += max((span.end for span in spans), default=0.0)
+        pace = pace_of(stages, seconds, self._pools, self._overlap)
+        counted = pace.seconds + sum(seconds[probe] / every for probe, every in probes.items())
         is_known = not self._missing.keys() & {*probes, *(stage.name for stage in stages)}
         step = counted if is_known else None
         return PhaseEstimate(
@@ -171,25 +142,12 @@ class _Times:
             step_seconds=step,
             seconds=step * phase.steps if step is not None and phase.steps else None,
             stages=tuple(stage.name for stage in stages),
-            spans=spans if is_known else (),
+            spans=tuple(map(_span, pace.runs)) if is_known else (),
         ), counted
 
-    def _spans(
-        self, stages: Sequence[Stage], seconds: Mapping[str, float]
-    ) -> tuple[SpanEstimate, ...]:
-        """When the stages of a step run. If only a share of the rows is generated ahead, the longer
-        of the two parts counts."""
-        pools = {
-            stage: pool.name
-            for stage in self.survey.stages
-            if (pool := self.survey.pool_of(stage)) is not None
-        }
-        ahead = min(self.spec.schedule.max_staleness, 1.0)
-        late = {stage.name for stage in stages if stage.verb == "generate"}
-        rest = {name: s * (1.0 - ahead * (name in late)) for name, s in seconds.items()}
-        in_turn = spans_of(stages, rest, pools) if ahead < 1.0 else ()
-        side_by_side = spans_of(stages, seconds, pools, is_asynchronous=True) if ahead else ()
-        return max(in_turn, side_by_side, key=lambda s: max((span.end for span in s), default=0.0))
+
+def _span(run: Run) -> SpanEstimate:
+    return SpanEstimate(stage=run.stage, pool=run.pool or "", start=run.start, end=run.end)
 
 
 SIZES = frozenset(

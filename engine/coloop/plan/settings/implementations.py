@@ -1,4 +1,4 @@
-"""How trainers differ: what each does with memory, with the source of each fact.
+"""How trainers differ: what each does with memory and time, with the source of each fact.
 
 An estimate describes the trainer that `training.implementation` names. A fact is a field of
 `Implementation`, and a key of `sources` in each row: where it was read or measured.
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from coloop.plan.settings.passes import Attention
 from coloop.spec.training import Backend
 from coloop.spec.training import Implementation as Name
 
@@ -23,6 +24,10 @@ Selective = Literal["layers", "products"]
 second matrix product."""
 Allocator = Literal["blocks", "segments"]
 """PyTorch's caching allocator with blocks of fixed size, or with `expandable_segments`."""
+
+
+Eager = Literal["never", "adapters", "always"]
+"""Generation without CUDA graphs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,25 @@ class Implementation:
     allocator: Allocator
     reads_whole_prompts: bool
     """Its own generation reads a prompt in one pass, however long it is."""
+    attention: Attention
+    """Kernels of attention in training."""
+    is_compiled: bool
+    """Norms, rotary embedding and activation function are one kernel each in training."""
+    routing_traffic: float
+    """Bytes read and written for each value of a token that goes to an expert and back, in a
+    pass."""
+    has_float32_head: bool
+    """The logits are products in float32, and are computed again for the backward pass."""
+    pads_to_maximum: bool
+    """Rows that are not packed are padded to the longest that the loop allows; else to the longest
+    among those of similar length."""
+    is_eager: Eager
+    """Its engine launches kernels one by one."""
+    quantized_cache_bytes: int | None
+    """Bytes of an element of the key-value cache where weights are quantized; None: as computed
+    with."""
+    fp4_gain: float
+    """Speed-up of products with 4-bit weights over bfloat16 in its engine; 1: they are unpacked."""
     sources: Mapping[str, str]
     """By fact."""
 
@@ -79,6 +103,7 @@ copy, 16-bit gradient."""
 COMPILED: Final = {2: 6.0, 4: 8.0}
 """Compiled cross entropy: 16-bit logits, their gradient, and one 16-bit temporary."""
 
+_FSDP1 = "torch FullyShardedDataParallel: the root is not freed after its forward pass"
 _TRACKER = "torch's FSDPMemTracker on Hugging Face models, tests/engine/estimate"
 _FOREACH = "torch.optim.AdamW: `foreach` is its default on a GPU"
 _FMS = "fms-acceleration, scripts/benchmarks/refs/a100_80gb_liger.csv"
@@ -87,6 +112,7 @@ _ACCELERATE = "accelerate, GradientAccumulationPlugin: `sync_each_batch` is fals
 NF4, NF4_TWICE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 """4 bits and a float32 scale for each 64 weights; or an 8-bit scale, and a float32 one for each 256
 of these (double quantization, arXiv 2305.14314)."""
+_PRIME_MOE = "prime-rl, benchmarks: Qwen3-30B-A3B and INTELLECT-3 beside dense models"
 
 COLOOP: Final = Implementation(
     loss_bytes={2: 14.0, 4: 12.0},
@@ -106,6 +132,14 @@ COLOOP: Final = Implementation(
     shares_reference=False,
     allocator="blocks",
     reads_whole_prompts=False,
+    attention="flash2",
+    is_compiled=False,
+    routing_traffic=115.0,
+    has_float32_head=False,
+    pads_to_maximum=False,
+    is_eager="never",
+    quantized_cache_bytes=None,
+    fp4_gain=1.0,
     sources={
         "loss_bytes": "workers/training: logits, float32 copy, gradients of log-sum and token",
         "chunk_loss_bytes": "workers/training: each chunk is recomputed",
@@ -124,6 +158,14 @@ COLOOP: Final = Implementation(
         "shares_reference": "workers/initial_weights.py",
         "allocator": "torch's default; vLLM's sleep needs it",
         "reads_whole_prompts": "plan/settings/serving.py",
+        "attention": "workers/training: torch's scaled_dot_product_attention, FlashAttention-2",
+        "is_compiled": "workers/training: modules of transformers",
+        "routing_traffic": _PRIME_MOE,
+        "has_float32_head": "workers/training/fused.py: products in the compute dtype",
+        "pads_to_maximum": "workers/training: rows of similar length are padded to each other",
+        "is_eager": "workers/rollout: CUDA graphs in both engines",
+        "quantized_cache_bytes": "vLLM, kv_cache_dtype: `auto`",
+        "fp4_gain": "vLLM: 4-bit weights are unpacked (Marlin)",
     },
 )
 
@@ -145,6 +187,14 @@ _HUGGING_FACE: Final = Implementation(
     shares_reference=True,
     allocator="blocks",
     reads_whole_prompts=True,
+    attention="flash2",
+    is_compiled=False,
+    routing_traffic=115.0,
+    has_float32_head=False,
+    pads_to_maximum=False,
+    is_eager="always",
+    quantized_cache_bytes=None,
+    fp4_gain=1.0,
     sources={
         "loss_bytes": "transformers, loss/loss_utils.py ForCausalLMLoss; the memory tracker",
         "chunk_loss_bytes": "Liger-Kernel, ops/fused_linear_cross_entropy.py: in place, float32",
@@ -163,6 +213,14 @@ _HUGGING_FACE: Final = Implementation(
         "shares_reference": "trl, GRPOTrainer: `disable_adapter` in place of a reference model",
         "allocator": "torch's default",
         "reads_whole_prompts": "transformers, GenerationMixin without `prefill_chunk_size`",
+        "attention": "flash-attn 2, or torch's scaled_dot_product_attention",
+        "is_compiled": "transformers: modules run one by one",
+        "routing_traffic": "transformers, integrations/moe.py: torch's grouped products",
+        "has_float32_head": "transformers, loss/loss_utils.py: logits are cast after the product",
+        "pads_to_maximum": "transformers, DataCollatorWithPadding: longest of the batch",
+        "is_eager": "QwenLM/Qwen3, speed_benchmark: 0.9 ms a layer for a single token",
+        "quantized_cache_bytes": "transformers: DynamicCache in the dtype of the states",
+        "fp4_gain": "bitsandbytes: 4-bit weights are unpacked",
     },
 )
 
@@ -196,6 +254,7 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         reduces_wide=(False, "torchtune, training.shard_model: no mixed precision policy"),
         nf4_bytes=(NF4_TWICE, "torchao, nf4tensor.py: 8-bit scales of blocks of 64"),
         shares_reference=(True, "torchtune, lora_dpo_distributed: `disable_adapter`"),
+        is_compiled=(True, "torchtune, recipes: `compile`, as in its published tables"),
     ),
     "litgpt": _like(
         COLOOP,
@@ -209,6 +268,7 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         sums_whole=(True, "litgpt, finetune: `fabric.no_backward_sync` while accumulating"),
         shares_reference=(False, "litgpt has none"),
         reads_whole_prompts=(True, "litgpt, generate/base.py"),
+        is_eager=("always", "litgpt, generate/base.py: a Python loop without `compile`"),
     ),
     "torchtitan": _like(
         COLOOP,
@@ -223,6 +283,7 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         has_fused_step=(True, "torchtitan, components/optimizer.py: implementation `fused`"),
         allocator=("segments", "torchtitan, run_train.sh: expandable_segments"),
         shares_reference=(False, "torchtitan has none"),
+        is_compiled=(True, "torchtitan, parallelize.py apply_compile"),
     ),
     "prime-rl": _like(
         COLOOP,
@@ -237,6 +298,9 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         root=("parts", "prime-rl, trainer/model.py setup_fsdp"),
         has_fused_step=(False, _FOREACH),
         shares_reference=(False, "prime-rl has none"),
+        attention=("native", "prime-rl, benchmarks: flash_attention_3 on H100, 4 on B200"),
+        is_compiled=(True, "prime-rl, trainer/model.py: layers are compiled"),
+        has_float32_head=(True, "prime-rl, models/layers/lm_head.py: `hidden.float() @ w.float()`"),
     ),
     "verl": _like(
         COLOOP,
@@ -246,6 +310,8 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         root=("whole", "verl, utils/fsdp_utils.py apply_fsdp2: head and norm in the root"),
         has_fused_step=(False, _FOREACH),
         shares_reference=(True, "verl, fsdp_workers.py: `disable_adapter` of the actor"),
+        pads_to_maximum=(True, "verl: prompts and responses are padded to their limits"),
+        is_eager=("adapters", "verl, examples with LoRA: `enforce_eager`"),
     ),
     "megatron": _like(
         COLOOP,
@@ -256,6 +322,22 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         has_sequence_parallel=(True, "arXiv 2205.05198"),
         has_fused_step=(True, "Megatron-LM: Apex or Transformer Engine FusedAdam"),
         shares_reference=(False, "Megatron-LM has none"),
+        attention=("native", "Transformer Engine: attention of cuDNN"),
+        is_compiled=(True, "Transformer Engine: fused norms, rotary embedding and SwiGLU"),
+        routing_traffic=(16.0, "Transformer Engine: fused permutation; Megatron-Bridge's table"),
+    ),
+    "llm-foundry": _like(
+        COLOOP,
+        root=("whole", _FSDP1),
+        kernels=("fused", "llm-foundry, layers/norm.py: low_precision_layernorm"),
+        attention=("triton", "llm-foundry, scripts/train/benchmarking: attn_impl triton"),
+        is_compiled=(True, "llm-foundry: fused norms, no rotary embedding"),
+        shares_reference=(False, "llm-foundry has none"),
+    ),
+    "tensorrt-llm": _like(
+        COLOOP,
+        quantized_cache_bytes=(1, "TensorRT-LLM, perf-overview.md: FP8 checkpoints and cache"),
+        fp4_gain=(3.0, "Blackwell's 4-bit products; TensorRT-LLM, perf-overview.md: NVFP4"),
     ),
 }
 """By the name that a loop gives."""

@@ -26,7 +26,9 @@ from coloop.spec.groups import (
 from coloop.spec.presets import HardwarePreset
 
 NODE_LINK_BYTES_PER_SECOND = 50e9
-"""Between machines, per GPU: NDR400."""
+"""Between machines, of one network card: NDR400. Machines have one for each GPU."""
+NETWORK_SHARE = 0.85
+"""Of a network card's bandwidth, what transfers reach."""
 
 FEW_CORES = 4
 """Up to this many cores, pools use all of them."""
@@ -96,13 +98,26 @@ class Machine:
     def _place_bytes(self, pool: PoolShare, total: int) -> int:
         return int(total * pool.share / pool.workers) if self.is_cpu else total
 
-    def link(self, gpus: int) -> float:
-        """Bytes per second between neighbours of this many GPUs, or between processes on a CPU."""
+    def link(self, gpus: int, beside: int = 1) -> float:
+        """Bytes per second between neighbours of this many GPUs, or between processes on a CPU.
+
+        A collective over whole machines uses all their network cards. `beside`: GPUs of a machine
+        that communicate with others elsewhere at the same time, as those of a tensor-parallel group
+        do, and share the cards.
+        """
         if self.is_cpu:
             return PROCESS_BYTES_PER_SECOND
-        if self.preset.gpus_per_node and gpus > self.preset.gpus_per_node:
-            return min(NODE_LINK_BYTES_PER_SECOND, self.preset.link_bandwidth)
+        each = self.preset.gpus_per_node
+        if each and gpus * beside > each:
+            return min(self.network(max(each // beside, 1)), self.preset.link_bandwidth)
         return self.preset.link_bandwidth
+
+    def network(self, cards: int = 1) -> float:
+        """Bytes per second to another machine over this many network cards."""
+        return NETWORK_SHARE * NODE_LINK_BYTES_PER_SECOND * cards
+
+    def is_one_machine(self, gpus: int) -> bool:
+        return not self.preset.gpus_per_node or gpus <= self.preset.gpus_per_node
 
 
 def _pools(spec: LoopSpec, preset: HardwarePreset, workers: int) -> dict[str, PoolShare]:

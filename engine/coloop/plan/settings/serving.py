@@ -7,6 +7,8 @@ except for the workspace, whose sampler coefficient is fitted to six logs.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, log, sqrt
 from typing import Literal
 
 from coloop.plan.settings.architecture import kv_bytes_per_token
@@ -86,9 +88,10 @@ def asleep_bytes(tensor_parallel: int) -> float:
 
 # Time of generation on GPUs: a roofline model over the tokens of many rows.
 #
-# With many rows, memory or compute is busy all the time. With few, or with one very long row, the
-# time is that row's length times the minimum time of a token. Checked against published throughput
-# of saturated engines and of single rows.
+# All slots are busy while rows wait; then rows end one after another, shorter ones first, and each
+# token costs less, down to the pace of a single row. The longest row decides when the stage ends,
+# which no further GPU shortens. Checked against published throughput of saturated engines and of
+# single rows.
 
 BANDWIDTH_SHARE = 0.85
 COMPUTE_SHARE = 0.40
@@ -98,12 +101,48 @@ SINGLE_BANDWIDTH_SHARE = 0.73
 """Share of the bandwidth that a single row reaches."""
 COLLECTIVE_SECONDS = 1.0e-5
 """Minimum time of a sum over a tensor-parallel group."""
+MACHINES_SECONDS = 3.0e-5
+"""The same between machines."""
 TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
-"""Minimum time per token of a row, for any model."""
+"""Minimum time of a step that generates a token of each row, for any model, with CUDA graphs."""
+ROUTED_SECONDS = 1.5e-4
+"""The same for a layer of experts, on top."""
+EAGER_SECONDS = 9.0e-4
+"""Minimum time of a layer where kernels are launched one by one: 0.9 ms for a single token of
+models of 24 to 36 layers in transformers 4.46 on an A100, and about 1 ms in vLLM with
+`enforce_eager` and adapters."""
+PREFILL_SHARE = 0.55
+"""Of the peak, what a pass over prompts reaches; many tokens share the weights."""
+
+STRATA = (
+    *(-1.863, -1.318, -1.01, -0.776, -0.579, -0.402, -0.237, -0.078),
+    *(0.078, 0.237, 0.402, 0.579, 0.776, 1.01, 1.318, 1.863),
+)
+"""Normal quantiles of the middles of sixteen equal parts of a distribution."""
+SPREAD = 0.8
+"""Standard deviation of the logarithm of completion lengths around their median."""
 
 
-FP8_GAIN = 1.8
-"""Speed-up of fp8 products over bfloat16 in engines."""
+@lru_cache(maxsize=512)
+def lengths_of_rows(mean: float, most: float, rows: float) -> tuple[tuple[float, float], ...]:
+    """Lengths of sampled completions as (tokens, share of the rows), the shortest first; the last
+    is the longest of them.
+
+    Log-normal up to `most`, with this mean: rows that would be longer are cut there.
+    """
+    if mean >= most or rows <= 1:
+        return ((min(mean, most) if rows <= 1 else most, 1.0),)
+    shares = [exp(SPREAD * z) for z in STRATA]
+    low, high = mean / sum(shares), most * exp(-SPREAD * STRATA[0])
+    for _ in range(40):
+        median = sqrt(low * high)
+        found = sum(min(most, median * share) for share in shares) / len(shares)
+        low, high = (median, high) if found < mean else (low, median)
+    longest = min(most, median * exp(SPREAD * sqrt(2 * log(max(rows, 1.0)))))
+    texts = [(min(most, median * share), 1 / len(shares)) for share in shares]
+    last = min(1 / rows, 1 / len(shares))
+    texts[-1] = texts[-1][0], texts[-1][1] - last
+    return (*texts, (max(longest, texts[-1][0]), last))
 
 
 def writing_seconds(
@@ -113,28 +152,69 @@ def writing_seconds(
     copy of the engine, in total and at once."""
     if not texts.rows:
         return 0.0, "latency"
-    gpus, arch, count = engine.tensor_parallel, engine.weights.arch, engine.weights.count
-    precision = engine.weights.precision
-    context = texts.prompt + texts.written / 2
-    # with fewer key heads than GPUs, several GPUs keep the same ones
-    cached = kv_bytes_per_token(arch, 1, gpus, int(context)) * precision.compute_bytes * gpus
-    bandwidth = gpu.bandwidth * gpus
-    gain = FP8_GAIN if precision.has_fp8_products else 1.0
-    flops = COMPUTE_SHARE * gpu.bf16_flops * gain * gpus
-    weights = precision.engine_bytes * _read_parameters(engine, at_once)
-    memory = (weights + at_once * context * cached) / (BANDWIDTH_SHARE * bandwidth)
-    compute = 2 * count.active * at_once / flops
-    collective = _collective_seconds(engine, gpu, at_once)
-    step = max(memory, compute) + OVERLAP * min(memory, compute) + collective
-    prompt = texts.prompt * 2 * count.active / flops
-    steady = texts.rows * (texts.written * step / at_once + prompt)
-    row = precision.engine_bytes * count.decoded + context * cached
-    alone = row / (SINGLE_BANDWIDTH_SHARE * bandwidth)
-    floor = TOKEN_FLOOR_SECONDS.get(engine.kind, TOKEN_FLOOR_SECONDS["vllm"])
-    latency = texts.written_max * (floor + alone)
-    if latency >= steady:
-        return latency, "latency"
-    return steady, "bandwidth" if memory >= compute else "compute"
+    pace = _Pace(engine, gpu)
+    waiting = max(texts.rows - at_once, 0.0)
+    full = pace.step(at_once, texts.prompt + texts.written / 2)
+    steady = waiting * texts.written * full.seconds / at_once
+    drained = single = done = before = 0.0
+    for length, share in lengths_of_rows(texts.written, texts.written_max, texts.rows):
+        rows = max(at_once * (1 - done), 1.0)
+        step = pace.step(rows, texts.prompt + (before + length) / 2)
+        seconds = (length - before) * step.seconds
+        drained += seconds
+        single += seconds if step.is_latency else 0.0
+        done, before = done + share, length
+    seconds = steady + drained + texts.rows * texts.prompt * pace.prompt
+    if single > seconds / 2:
+        return seconds, "latency"
+    return seconds, "bandwidth" if full.memory >= full.compute else "compute"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One token of each row."""
+
+    memory: float
+    compute: float
+    fixed: float
+
+    @property
+    def seconds(self) -> float:
+        longer, shorter = max(self.memory, self.compute), min(self.memory, self.compute)
+        return longer + OVERLAP * shorter + self.fixed
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether more rows would hardly take longer."""
+        return self.fixed > self.memory + self.compute
+
+
+class _Pace:
+    def __init__(self, engine: Engine, gpu: DeviceFacts) -> None:
+        self._engine, self._gpu = engine, gpu
+        arch = engine.weights.arch
+        peak = gpu.bf16_flops * engine.gain * engine.tensor_parallel
+        self._token = 2 * engine.weights.count.active / (COMPUTE_SHARE * peak)
+        self.prompt = 2 * engine.weights.count.active / (PREFILL_SHARE * peak)
+        """Seconds of a prompt token."""
+        self._floor = TOKEN_FLOOR_SECONDS.get(engine.kind, TOKEN_FLOOR_SECONDS["vllm"])
+        if arch.moe is not None:
+            self._floor += ROUTED_SECONDS * (arch.layers - arch.moe.dense_layers)
+        if engine.is_eager:
+            self._floor = EAGER_SECONDS * arch.layers
+
+    def step(self, rows: float, context: float) -> _Step:
+        engine, gpus = self._engine, self._engine.tensor_parallel
+        arch, precision = engine.weights.arch, engine.weights.precision
+        # with fewer key heads than GPUs, several GPUs keep the same ones
+        cached = kv_bytes_per_token(arch, engine.cache_bytes, gpus, int(context)) * gpus
+        read = precision.engine_bytes * _read_parameters(engine, rows) + rows * context * cached
+        share = BANDWIDTH_SHARE - (BANDWIDTH_SHARE - SINGLE_BANDWIDTH_SHARE) / rows
+        return _Step(
+            memory=read / (share * self._gpu.bandwidth * gpus),
+            compute=self._token * rows,
+            fixed=self._floor + _collective_seconds(engine, self._gpu, rows),
+        )
 
 
 def _read_parameters(engine: Engine, at_once: float) -> float:
@@ -147,9 +227,14 @@ def _read_parameters(engine: Engine, at_once: float) -> float:
 
 
 def _collective_seconds(engine: Engine, gpu: DeviceFacts, at_once: float) -> float:
-    """Two sums over the tensor-parallel group per layer."""
-    if engine.tensor_parallel == 1:
+    """Two sums over the tensor-parallel group per layer. A group over several machines sums within
+    each of them and then between them."""
+    t = engine.tensor_parallel
+    if t == 1:
         return 0.0
     arch = engine.weights.arch
     moved = 2 * at_once * arch.hidden_size * 2
-    return 2 * arch.layers * (COLLECTIVE_SECONDS + moved / gpu.link_bandwidth)
+    one = COLLECTIVE_SECONDS + moved / gpu.link_bandwidth
+    if engine.machines > 1:
+        one += MACHINES_SECONDS + moved / engine.network
+    return 2 * arch.layers * one

@@ -21,9 +21,11 @@ from coloop.plan.settings.settings import Note, UpdateSettings
 from coloop.plan.settings.updates import Updates
 from coloop.plan.settings.weights import Weights
 from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import reasons
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
+from coloop.spec.table_sizes import USUAL_BAND, mean_written
 
 CHARACTER_VOCABULARY = 1024
 """Largest vocabulary that is assumed to be of characters."""
@@ -60,6 +62,8 @@ class Survey(Outline):
         self.updates: dict[str, UpdateSettings] = {}
         """Of trained groups, without settings that depend on memory."""
         self.weights: dict[str, Weights] = {}
+        self.assumed_lengths: list[str] = []
+        """Nodes that generate, of whose completions the mean length is assumed."""
         self.unknown: dict[str, Note] = {}
         """For groups with an unknown model, why."""
         for owner in self.groups:
@@ -90,7 +94,25 @@ class Survey(Outline):
                     (lineage.walk.kinds[reader.node], reader.port) for reader in readers
                 } - READ_WHOLE:
                     self._note_rows(name, node, measured)
-        return RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
+        counts = RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
+        self._note_completions(counts)
+        return counts
+
+    def _note_completions(self, counts: RowCounts) -> None:
+        """Lengths of completions that the loop does not state."""
+        low, high = USUAL_BAND
+        for name, node in self.spec.nodes.items():
+            rollout = getattr(node, "rollout", None)
+            if rollout is None or rollout.expected_tokens is not None or counts.is_characters:
+                continue
+            mean = mean_written(rollout, reasons=reasons(self.spec, name))
+            self.assumed_lengths.append(name)
+            most = rollout.max_new_tokens
+            message = (
+                f"completions are assumed to have {mean:.0f} of {most} tokens in the mean, within "
+                f"{low * mean:.0f} and {min(high * mean, most):.0f}: `expected_tokens` states it"
+            )
+            self.notes.append(Note(message=message, node=name, field="rollout.expected_tokens"))
 
     def _note_rows(self, name: str, node: DatasetNode, measured: Lengths) -> None:
         if measured.is_assumed:

@@ -1,8 +1,8 @@
 """How long a stage takes, and what limits it.
 
-Roofline models: a pass over tokens is bound by compute, generation by memory bandwidth or, with few
-rows, by the latency of single tokens. The shares of peak performance are taken from published runs
-(error about 30 %); the model of a CPU is coarse. Knows nothing about memory use.
+On GPUs a pass over tokens takes the time of its products, its attention and its memory traffic
+(`passes`), and what communication does not overlap; generation that of its rows until the longest
+ends (`serving`). The model of a CPU is coarse (`cores`). Knows nothing about memory use.
 """
 
 from dataclasses import dataclass, replace
@@ -21,11 +21,13 @@ from coloop.plan.settings.cores import (
 )
 from coloop.plan.settings.corrections import correction_of
 from coloop.plan.settings.engines import Engine
+from coloop.plan.settings.facts import adapter_parameters
 from coloop.plan.settings.learning import Update, update_in
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.measured import UNCORRECTED, Correction
 from coloop.plan.settings.memory import Memory, packed_bytes
-from coloop.plan.settings.serving import writing_seconds
+from coloop.plan.settings.passes import Kernels, Pass, count_tensors, token_seconds
+from coloop.plan.settings.serving import PREFILL_TOKENS, writing_seconds
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
@@ -39,12 +41,14 @@ from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
-SMALL_BATCH_SHARE = 0.6
-"""Share of dense training's speed that RL trainers reach, because of short rows, padding and small
-batches."""
 SYNC_LATENCY_SECONDS = 0.05
+TENSOR_SECONDS = 8.0e-5
+"""To hand on one tensor of a model: it is copied into a bucket, named, and copied out again."""
 HOST_BYTES_PER_SECOND = 20e9
 """Over PCIe and host memory, for offloaded weights and optimizer states."""
+OVERLAPPED = 0.25
+"""Of communication and computation that overlap, the share of the shorter that adds to the longer:
+they compete for the same units and memory."""
 
 CPU_SPREAD_SECONDS = 3.0e-2
 """Per layer and micro-batch if processes hold shards of it."""
@@ -127,6 +131,8 @@ class Clock:
         if self._survey.machine.is_cpu:
             return _timed(self._cpu_writing(engine, table), table.rows, written, "compute")
         seconds, bound = self._gpu_writing(engine, table)
+        if self._memory.sleeps.get((engine.weights.name, engine.pool.name)) == "weights":
+            seconds += 2 * engine.weight_bytes / HOST_BYTES_PER_SECOND  # out and back
         return _timed(seconds, table.rows, written, bound)
 
     def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
@@ -194,13 +200,17 @@ class Clock:
             if node in survey.owners:  # a model of which nothing is known: noted as a gap
                 return _timed(0.0, sequences, written, "compute")
             return self._rule(node, table.rows)
-        seconds = self._forward_seconds(weights, read, table.length)
+        length = table.length
+        if _pads(weights):
+            length = max(table.length_max, length)
+            read *= length / max(table.length, 1.0)
+        seconds = self._forward_seconds(weights, read, length)
         return _timed(seconds, sequences, written, "compute")
 
     def _forward_seconds(self, weights: Weights, tokens: float, length: float) -> float:
         if self._survey.machine.is_cpu:
             return self._cpu_pass(weights, tokens, length)
-        return self._gpu_pass(weights, tokens, length, forward_only=True)
+        return self._gpu_forward(weights, tokens, length)
 
     def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
         """Seconds of a forward pass in each process, over its share of the tokens."""
@@ -225,34 +235,58 @@ class Clock:
             return _timed(0.0, 0.0, 0.0, "driver")
         bound: Bound = "compute"
         if self._survey.machine.is_cpu:
-            seconds = self._cpu_learning(update)
+            seconds = self._cpu_learning(update) + self._summed_seconds(update)
         else:
             seconds, bound = self._gpu_learning(update)
-        seconds += self._summed_seconds(update)
-        if update.work.measured:
-            seconds += self._forward_seconds(
-                update.weights, update.work.measured, update.work.length
-            )
+        measured = update.work.measured
+        if not self._survey.machine.is_cpu:
+            measured += update.work.prepared
+        if measured:
+            length = _padded(update)
+            measured *= length / max(update.work.length, 1.0)
+            seconds += self._forward_seconds(update.weights, measured, length)
         return _timed(seconds, update.work.sequences, update.work.trained, bound)
 
     def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
         weights, machine = update.weights, self._survey.machine
-        seconds = self._gpu_pass(
+        work = self._work(
             weights,
-            update.work.tokens,
-            update.work.length,
-            forward_only=False,
-            recompute=RECOMPUTED[update.settings.gradient_checkpointing],
-            is_dense=update.is_dense,
+            _padded(update),
+            self._tokens_at_once(update),
+            recomputed=RECOMPUTED[update.settings.gradient_checkpointing],
         )
+        seconds = self._pass_seconds(weights, _tokens(update), work)
+        seconds += self._summed_seconds(update) + self._exchanged_seconds(update, work)
+        seconds *= self._bubble(update)
         bound: Bound = "compute"
         moved = self._moved_seconds(update)
         if moved > seconds:
-            seconds, bound = moved + 0.25 * seconds, "network"
+            bound = "network"
+        seconds = max(seconds, moved) + OVERLAPPED * min(seconds, moved)
         resting = weights.states.weights + weights.states.optimizer
         steps = update.work.mini_batches * 3 * resting / machine.preset.bandwidth
         steps += update.work.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
         return seconds + steps, bound
+
+    def _tokens_at_once(self, update: Update) -> float:
+        """Tokens of a micro-batch on the GPUs that share it."""
+        work, settings = update.work, update.settings
+        each = work.sequences / work.sides * work.passes / work.mini_batches / update.weights.shards
+        rows = min(update.rows_at_once, each)
+        if settings.packing and update.weights.training.micro_batch is None:
+            return min(settings.tokens_at_once, each * work.sides * work.length)
+        return rows * work.sides * _padded(update)
+
+    def _micro_batches(self, update: Update) -> float:
+        """Micro-batches of an optimizer step on each rank."""
+        tokens = _tokens(update) / update.work.mini_batches / update.weights.shards
+        return max(tokens / max(self._tokens_at_once(update), 1.0), 1.0)
+
+    def _bubble(self, update: Update) -> float:
+        """What waiting for the first and the last stage of a pipeline adds: (m + p - 1) / m with m
+        micro-batches in p stages (Narayanan 2021, arXiv 2104.04473)."""
+        stages = update.settings.pipeline_parallel
+        return 1 + (stages - 1) / self._micro_batches(update)
 
     def _cpu_learning(self, update: Update) -> float:
         """Seconds of one process with its share of the rows."""
@@ -276,31 +310,53 @@ class Clock:
         seconds += update.work.mini_batches * stepped_seconds(core, stepped)
         return seconds + self._moved_seconds(update)
 
-    def _gpu_pass(
+    def _work(
         self,
         weights: Weights,
-        tokens: float,
         length: float,
+        tokens_at_once: float,
         *,
-        forward_only: bool,
-        recompute: float = 0.0,
-        is_dense: bool = False,
-    ) -> float:
-        """Seconds of a pass over tokens on all ranks of the group's pool."""
-        passes = 1 if forward_only else 3
-        factor = 2 * passes if weights.trains_all or forward_only else 4
-        attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
-        flops = tokens * (factor * weights.count.active + attention)
-        return flops / self._speed(weights, recompute=recompute, is_dense=is_dense)
+        has_backward: bool = True,
+        recomputed: float = 0.0,
+    ) -> Pass:
+        """`tokens_at_once`: of a micro-batch, on the GPUs that share its layers."""
+        base = self._survey.bases.get(weights.name)
+        adapter = 0.0
+        if base is not None:
+            passed = weights.count.active / weights.count.total  # adapters of some experts only
+            adapter = passed * adapter_parameters(weights.arch, base.lora) / base.lora.rank
+        sharing = weights.update.tensor_parallel * weights.update.context_parallel
+        return Pass(
+            length=length,
+            micro_batch=tokens_at_once / sharing,
+            has_backward=has_backward,
+            trains_all=weights.trains_all,
+            recomputed=recomputed,
+            is_fp8=self._survey.dtypes[weights.name].compute == "fp8",
+            packed_bytes=_packed_bytes(weights),
+            adapter_width=adapter,
+        )
 
-    def _speed(self, weights: Weights, *, recompute: float, is_dense: bool) -> float:
-        machine = self._survey.machine
+    def _pass_seconds(self, weights: Weights, tokens: float, work: Pass) -> float:
+        """Seconds of a pass over tokens on all GPUs of the group's pool."""
+        gpu = self._survey.machine.preset
+        each = token_seconds(weights.arch, weights.count, gpu, _kernels(weights), work)
         is_alone = weights.trains and weights.scheme == "single"
         ranks = 1 if is_alone else weights.pool.places  # who only reads shares the rows
-        share = machine.preset.training_share * (1.1 - 0.1 * recompute)
-        if not is_dense:
-            share *= SMALL_BATCH_SHARE
-        return ranks * machine.preset.bf16_flops * share
+        return tokens / ranks * each.total
+
+    def _gpu_forward(self, weights: Weights, tokens: float, length: float) -> float:
+        """Seconds of a forward pass, while which sharded weights are gathered."""
+        machine = self._survey.machine
+        each = tokens / weights.pool.places
+        at_once = max(min(PREFILL_TOKENS, each), 1.0)
+        work = self._work(weights, length, at_once, has_backward=False)
+        seconds, moved = self._pass_seconds(weights, tokens, work), 0.0
+        n = weights.state_shards
+        if n > 1 and weights.scheme in ("fsdp2", "zero3"):
+            size = weights.precision.compute_bytes * weights.total / weights.model_parallel
+            moved = max(each / at_once, 1.0) * size * (n - 1) / n / machine.link(n)
+        return max(seconds, moved) + OVERLAPPED * min(seconds, moved)
 
     def _summed_seconds(self, update: Update) -> float:
         """Seconds of tensor parallelism: the hidden states of a layer are summed twice forward,
@@ -311,12 +367,29 @@ class Clock:
             return 0.0
         sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.gradient_checkpointing])
         size = weights.arch.hidden_size * weights.precision.compute_bytes
-        moved = sums * update.work.tokens / weights.shards * size * 2 * (t - 1) / t
+        ranks = weights.shards * weights.update.context_parallel * weights.update.pipeline_parallel
+        moved = sums * _tokens(update) / ranks * size * 2 * (t - 1) / t
         return moved / self._survey.machine.link(t)
 
+    def _exchanged_seconds(self, update: Update, work: Pass) -> float:
+        """Seconds of expert parallelism: each token goes to its experts and back, in the layers of
+        experts, forward, backward and if recomputed. Ranks of a group are neighbours; what goes to
+        other machines has one network card per GPU."""
+        weights, machine = update.weights, self._survey.machine
+        experts, moe = weights.update.expert_parallel, weights.arch.moe
+        if experts == 1 or moe is None:
+            return 0.0
+        layers = weights.arch.layers - moe.dense_layers
+        sent = 2 * (work.forwards + 1) * layers * moe.active_experts
+        sent *= weights.arch.hidden_size * weights.precision.compute_bytes
+        sent *= _tokens(update) / weights.pool.places
+        here = min(machine.preset.gpus_per_node or experts, experts)
+        seconds = sent * (here - 1) / experts / machine.preset.link_bandwidth
+        return seconds + sent * (experts - here) / experts / machine.network()
+
     def _moved_seconds(self, update: Update) -> float:
-        """Seconds to gather weights twice and reduce gradients once per micro-batch; for replicas,
-        to sum gradients once per optimizer step."""
+        """Seconds to gather weights twice and reduce gradients once per micro-batch; for replicas
+        and Megatron, to reduce gradients once per optimizer step."""
         weights, machine = update.weights, self._survey.machine
         n = weights.state_shards
         if n == 1 or weights.scheme in ("single", "zero0"):
@@ -324,15 +397,25 @@ class Clock:
         if weights.scheme == "replicas":
             moved = 2 * 4 * weights.trainable * (n - 1) / n
             return update.work.mini_batches * moved / machine.link(n)
-        rows = update.rows_at_once * weights.shards
-        micro_batches = max(update.work.sequences * update.work.passes / rows, 1.0)
-        gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
+        beside = max(weights.model_parallel // weights.update.context_parallel, 1)
+        link = machine.link(n, beside)
         width = weights.precision.compute_bytes
-        moved = (gathers * width + 4) * weights.total / weights.model_parallel * (n - 1) / n
-        if not weights.trains_all:
-            moved = gathers * width * weights.total * (n - 1) / n
+        here = (n - 1) / n / weights.model_parallel * weights.update.context_parallel
+        if weights.scheme == "megatron":
+            return update.work.mini_batches * (4 + width) * weights.trainable * here / link
+        gathers = 0
+        if weights.scheme in ("fsdp2", "zero3"):
+            gathers = 2 if update.settings.reshard_after_forward else 1
+        moved = gathers * width * weights.total * here
+        if weights.trains_all:
+            moved += 4 * weights.total * here
         waited = (weights.arch.layers + 1) * CPU_SPREAD_SECONDS if machine.is_cpu else 0.0
-        return micro_batches * (waited + moved / machine.link(weights.pool.places))
+        if machine.is_cpu:
+            rows = update.rows_at_once * weights.shards
+            micro_batches = max(update.work.sequences * update.work.passes / rows, 1.0)
+        else:
+            micro_batches = update.work.mini_batches * self._micro_batches(update)
+        return micro_batches * (waited + moved / link)
 
     # The rest
 
@@ -344,9 +427,33 @@ class Clock:
         if machine.is_cpu:
             seconds = synced_seconds(weights.total)
             return _timed(seconds, 0.0, 0.0, "bandwidth")
-        size = weights.precision.compute_bytes * weights.total
-        seconds = SYNC_LATENCY_SECONDS + size / machine.preset.link_bandwidth
-        return _timed(seconds, 0.0, 0.0, "network")
+        return _timed(self._handed_on_seconds(weights), 0.0, 0.0, "network")
+
+    def _handed_on_seconds(self, weights: Weights) -> float:
+        """Seconds until the engines have new weights: buckets are gathered and sent one after
+        another.
+
+        Within a machine both go over the link between its GPUs. Engines in the pool itself get
+        every bucket from all of its machines, over all their network cards. Those elsewhere get it
+        from one GPU: the parts of other machines arrive over its network card and the whole leaves
+        over it, for each pipeline stage by itself.
+        """
+        survey = self._survey
+        machine, update, pool = survey.machine, weights.update, weights.pool
+        sent = weights.trainable if weights.name in survey.bases else weights.total
+        size = float(weights.precision.compute_bytes * sent)
+        stages, link = update.pipeline_parallel, machine.preset.link_bandwidth
+        engines = [engine for engine in survey.engines if engine.weights.name == weights.name]
+        is_away = any(engine.pool.name != pool.name for engine in engines)
+        seconds = SYNC_LATENCY_SECONDS + TENSOR_SECONDS * count_tensors(weights.arch) / stages
+        if pool.places > 1:
+            seconds += size / (machine.link(pool.places) if not is_away else link)
+        if is_away and not machine.is_one_machine(machine.preset.gpus):
+            machines = max(pool.places / machine.preset.gpus_per_node, 1.0)
+            seconds += size / stages * (2 - 1 / machines) / machine.network()
+        elif is_away:
+            seconds += size / link
+        return seconds
 
     def _evaluating(self, node: str) -> StageTime:
         """A probe with its own rows runs the generating nodes after the dataset once more."""
@@ -375,6 +482,37 @@ class Clock:
         each = ROW_SECONDS.get("credit" if verb == "credit" else kind, ROW_SECONDS["other"])
         fixed = CREDIT_SECONDS if verb == "credit" else 0.0
         return _timed(fixed + rows * each, rows, 0.0, "driver")
+
+
+def _pads(weights: Weights) -> bool:
+    return weights.implementation.pads_to_maximum and not weights.training.packing
+
+
+def _padded(update: Update) -> float:
+    """Mean length of a row with its padding."""
+    return update.work.length_max if _pads(update.weights) else update.work.length
+
+
+def _tokens(update: Update) -> float:
+    """Tokens learned in one run of the stage, with repeats and padding."""
+    return update.work.sequences * _padded(update) * update.work.passes
+
+
+def _kernels(weights: Weights) -> Kernels:
+    facts = weights.implementation
+    return Kernels(
+        attention=facts.attention,
+        is_fused=facts.is_compiled,
+        routed_bytes=facts.routing_traffic,
+        has_float32_head=facts.has_float32_head,
+    )
+
+
+def _packed_bytes(weights: Weights) -> float:
+    """Bytes of weights that are narrower than products take them."""
+    frozen, compute = weights.precision.frozen_bytes, weights.precision.compute_bytes
+    is_narrow = not weights.trains_all and frozen < 0.9 * compute
+    return frozen * weights.count.total if is_narrow else 0.0
 
 
 def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:

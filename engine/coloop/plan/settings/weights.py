@@ -12,7 +12,7 @@ from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import holding_pool, training_of, weights_groups
+from coloop.spec.groups import holding_pool, source_of, training_of, weights_groups
 from coloop.spec.heads import classes_of, head_of_group, scorers_of
 from coloop.spec.model import Lora
 from coloop.spec.nodes import model_of
@@ -247,7 +247,8 @@ class Weights:
         group, training = outline.groups[owner], training_of(outline.spec, owner)
         self.name, self.members, self.arch = owner, group.members, arch
         self.training, self.update = training, update
-        self.implementation = implementation_of(training.implementation, update.backend)
+        taught = training_of(outline.spec, source_of(outline.spec, owner))
+        self.implementation = implementation_of(taught.implementation, update.backend)
         has_logits, count = count_of(outline, owner, arch)
         self.has_logits, self.count = has_logits, count
         total, trainable = _sizes(outline, owner, arch, count, has_logits, base)

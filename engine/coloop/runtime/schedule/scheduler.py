@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coloop.errors import StopRequested
+from coloop.plan.overlap import DRIVER_LANES
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Call, Outcome, PartRole
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 TICK_SECONDS = 0.1
 END_SECONDS = 10.0
 """Longest wait for cancelled stages after an interrupt or an error of the watcher."""
-DRIVER_LANES = 8
-"""Stages that run in the driver at once: rewards, templates, filters and credit."""
 
 T = TypeVar("T")
 

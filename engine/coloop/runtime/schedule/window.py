@@ -1,11 +1,4 @@
-"""Which stages of a step may start while earlier steps are still in flight.
-
-    learn, sync, score with
-    weights that change, and
-    stages that call such
-    a scorer                 wait until earlier steps have ended
-    generate, credit         wait for the same stages of earlier steps
-    everything else          waits for all stages of the same node in earlier steps
+"""How the scheduler applies the rules for steps that overlap (`plan/overlap.py`).
 
 A step generates with the weights of the steps that had ended when it began. So a `sync` waits until
 all stages of later steps that generate with the old weights have begun, and for all passes of
@@ -17,56 +10,29 @@ ended. With a fraction, only that share of the rows of the last step is generate
 syncs at most 1 + staleness steps of rows, minus what was generated ahead before.
 """
 
-import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from coloop.data.tables import Table
 from coloop.data.tables.table import concat_tables
+from coloop.plan.overlap import Overlap
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import PartRole
 from coloop.runtime.schedule.calls import Calls, Unrolled
 from coloop.runtime.schedule.in_flight import Early, StepInFlight, Work
 from coloop.runtime.schedule.units import Task
 
-IN_TURN = ("learn", "sync")
-BESIDE_LEARNING = ("generate", "credit")
-"""Stages of a learner's node that may run while it learns from earlier steps."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """How many steps are in flight at once, and which of their stages may overlap."""
-
-    staleness: float = 0.0
-    """How many versions the weights that generate may be behind those that learn."""
-    groups: Mapping[str, str] = field(default_factory=dict)
-    """Weights group by node."""
-    changing: frozenset[str] = frozenset()
-    """Groups whose weights change: they learn or follow others."""
-    scorers: frozenset[str] = frozenset()
-    """Nodes that score with such weights, also when called by others."""
-
-    @property
-    def size(self) -> int:
-        return math.ceil(self.staleness) + 1
-
-    def share(self, stage: Stage, ahead: int) -> float:
-        """The share of a stage's rows, from 0 to 1, that may be processed while `ahead` earlier
-        steps are in flight."""
-        if stage.verb != "generate" or ahead <= int(self.staleness):
-            return 1.0
-        return self.staleness % 1
+@dataclass(frozen=True, kw_only=True)
+class Window(Overlap):
+    """The rules for steps in flight."""
 
     def lets(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
         """Whether a ready stage may start beside the earlier steps."""
-        if self.is_in_turn(stage):
-            return not before
-        waits = self.waits_for
-        return not any(waits(stage, other) for step in before for other in step.units.open_stages())
+        return self.may_start(stage, [tuple(step.units.open_stages()) for step in before])
 
     def meets(self, stage: Stage, at_work: Iterable[Stage]) -> bool:
         """Whether this stage and a running one are a sync and a search that calls the synced
@@ -103,19 +69,6 @@ class Window:
         if sync.verb != "sync" or caller.pool is not None:
             return False
         return self.groups.get(sync.node) in {self.groups.get(node, node) for node in caller.calls}
-
-    def is_in_turn(self, stage: Stage) -> bool:
-        """Whether it waits for the end of earlier steps."""
-        group = self.groups.get(stage.node)
-        if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
-            return True
-        return not self.scorers.isdisjoint(stage.calls)
-
-    def waits_for(self, stage: Stage, earlier: Stage) -> bool:
-        if self.is_in_turn(stage):
-            return True
-        is_beside = stage.verb in BESIDE_LEARNING
-        return earlier.node == stage.node and (not is_beside or earlier.verb == stage.verb)
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from coloop.spec.graph import Edge
-from coloop.spec.groups import observed_tokens
+from coloop.spec.groups import observed_tokens, reasons
 from coloop.spec.levels import Level, Levels, Relation, ancestors, common_ancestor, ordered
 from coloop.spec.lineage.lineage import Lineage
 from coloop.spec.lineage.walk import ALWAYS_CONCAT, RoundsRegion, Walk, multiplied
@@ -35,6 +35,7 @@ from coloop.spec.row_counts import (
 )
 from coloop.spec.table_sizes import (
     CHARACTERS_PER_TOKEN,
+    USUAL_SHARE,
     TableSize,
     joined,
     mean_written,
@@ -203,9 +204,10 @@ class RowCounts:
 
     def _texts(self, name: str, rollout: Rollout, prompts: TableSize, each: int) -> TableSize:
         longest, observed = float(rollout.max_new_tokens), observed_tokens(self.spec, name)
-        mean = mean_written(rollout)
         if rollout.expected_tokens is None and self.is_characters:  # at least an answer
-            mean = max(mean, min(longest, 1.5 * prompts.written + 1))
+            mean = max(USUAL_SHARE * longest, min(longest, 1.5 * prompts.written + 1))
+        else:
+            mean = mean_written(rollout, reasons=reasons(self.spec, name))
         return TableSize(
             rows=prompts.rows * each,
             prompt=prompts.prompt,
