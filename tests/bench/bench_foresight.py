@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.bench.published import memory
+from tests.bench.published import memory, speed, speed_tables
 from tests.bench.published.row import NotExpressible, Published
 from tests.bench.results import Goal, Result, Table
 
-from coloop.plan.cost.estimator import MEMORY_BAND
+from coloop.plan.cost.bands import MEMORY as MEMORY_BAND
 
 WORST = 10
 MOST_UNSAID = 0.10
@@ -75,11 +75,22 @@ def run() -> Result:
         return Result(title=TITLE, text="The tables of measurements are not here.")
     said, unsaid = memory.published()
     compared = compare(said, memory.predict)
+    speeds, untold = speed_tables.compare_all()
+    _, unsaid_speeds = speed.published()
     return Result(
         title=TITLE,
-        tables=tuple(memory_tables(compared, unsaid)),
-        goals=tuple(memory_goals(compared, said, unsaid)),
-        data={one.row.id: one.said for one in compared},
+        tables=(
+            *memory_tables(compared, unsaid),
+            *speed_tables.tables(speeds, untold, unsaid_speeds),
+        ),
+        goals=(
+            *memory_goals(compared, said, unsaid),
+            *speed_tables.goals(speeds, untold, unsaid_speeds),
+        ),
+        data={
+            **{one.row.id: one.said for one in compared},
+            **{one.row.id: one.predicted for one in speeds},
+        },
     )
 
 
