@@ -11,7 +11,7 @@ from coloop.models.folder import link_tree, written_aside
 from coloop.models.waiting import outline_of
 from coloop.workers.fingerprint import fingerprint
 from coloop.workers.training import Scorer
-from coloop.workers.training.adapters import FrozenAdapter
+from coloop.workers.training.adapters import FrozenAdapter, Spread
 from coloop.workers.training.scorer import SpreadScorer
 from coloop.workers.training.states import autocast_of
 from coloop.workers.weights import HeldWeights
@@ -33,17 +33,28 @@ class FrozenModel:
         return self._scorer
 
     @classmethod
-    def spread(cls, weights: HeldWeights, device: torch.device | None = None) -> "FrozenModel":
-        """A home of weights that are split over the ranks of its pool."""
-        autocast = autocast_of(weights.dtypes)
+    def spread(
+        cls,
+        weights: HeldWeights,
+        device: torch.device | None = None,
+        shared: Spread | None = None,
+    ) -> "FrozenModel":
+        """A home of weights that are split over the ranks of its pool. `shared`: the parts of
+        frozen weights that several groups of the process stand on."""
+        autocast, adapted = autocast_of(weights.dtypes), weights.adapted
         outline = outline_of(weights.loaded.model)
+        if isinstance(adapted, FrozenAdapter):  # `loaded` is an outline already
+            outline = weights.loaded.model
         scorer = SpreadScorer(
-            weights.loaded.model,
+            adapted.model if isinstance(adapted, FrozenAdapter) else weights.loaded.model,
             autocast=autocast,
             ranks=weights.ranks,
             device=device,
             to_come=weights.loaded.to_come,
+            shared=shared,
         )
+        if isinstance(adapted, FrozenAdapter):
+            adapted.spread(scorer.groups)
         weights.loaded = replace(weights.loaded, model=outline, to_come=None)
         weights.backend = scorer
         return cls(weights=weights, _scorer=scorer)

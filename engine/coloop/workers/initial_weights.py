@@ -207,9 +207,10 @@ class InitialWeights:
                 with self._told(plan.name):
                     weights.adapted = FrozenAdapter(loaded.model, adapter)
                 weights.loaded = replace(loaded, model=outline)
-                return FrozenModel(weights=weights)
             if _is_spread(plan):
-                return FrozenModel.spread(weights, torch.device(self.device))
+                is_shared = plan.beside is not None or self._carries(plan.name)
+                shared = spread if is_shared else None
+                return FrozenModel.spread(weights, torch.device(self.device), shared)
             return FrozenModel(weights=weights)
         own: dict[str, Any] = {}
         if update.backend == "fsdp2":

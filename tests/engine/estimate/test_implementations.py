@@ -305,10 +305,11 @@ def _group(name):
     return from_dict(document).spec
 
 
-def test_a_reference_may_be_the_learner_with_its_adapter_off():
-    verl = estimate(_group("verl")).gpus[0]
+@pytest.mark.parametrize("name", ["coloop", "verl"])
+def test_the_reference_of_an_adapter_is_the_learner_with_its_adapter_off(name):
+    held = estimate(_group(name)).gpus[0]
 
-    assert parts_of(verl, "weights", "start") < 0.01 * 2 * COUNT.total
+    assert parts_of(held, "weights", "start") < 0.01 * 2 * COUNT.total
 
 
 def test_states_of_a_token_are_copied_for_each_of_its_experts():

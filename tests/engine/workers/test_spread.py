@@ -158,6 +158,68 @@ def test_what_several_ranks_hold_of_adapters_is_what_was_priced(
     priced = {name: one.states.weights for name, one in survey.weights.items()}
     for held in ranks:
         assert held == pytest.approx(priced, rel=0.02)
-    is_spread = hardware is GPUS and snapshot is None
+    is_spread = hardware is GPUS
     assert plans["base"].backend == ("fsdp2" if is_spread else None)
     assert survey.weights["base"].scheme == ("fsdp2" if is_spread else "single")
+
+
+def follow(ranks: Ranks, folder: str) -> dict[str, Any]:
+    """What a snapshot of an adapter says on the learner's spread base, and beside it with all
+    weights in each process."""
+    first = Path(folder) / "first"
+    homes: dict[str, dict[str, Any]] = {}
+    for name, hardware in (("parts", GPUS), ("whole", PROCESSES)):
+        spec = adapters(hardware, {"type": "snapshot", "of": "actor"})
+        document = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        document["nodes"]["actor"]["training"] = {"dtype": "float32"}
+        document["nodes"]["base"]["model"]["dtype"] = "float32"
+        spec = from_dict(document).spec  # type: ignore[assignment]
+        plans = {one.name: one for one in compile_plan(spec).weights}
+        start = InitialWeights(spec=spec, plans=plans, root=Path(), seed=0, ranks=ranks)
+        homes[name] = dict(start.homes("main"))
+    parts, whole = homes["parts"]["before"], homes["whole"]["before"]
+    found: dict[str, Any] = {"spread": parts.weights.backend is not None, "said": []}
+
+    def say() -> None:
+        found["said"].append((scores(parts), scores(whole)))
+
+    say()
+    parts.save(first, None)
+    ranks.any(False)
+    adapter = {
+        name: torch.full_like(one, 0.1) for name, one in whole.weights.adapted.adapter().items()
+    }
+    for home in (parts, whole):
+        home.weights.take(adapter.items(), ema=0.0, source="actor")
+    say()
+    found["learner"] = scores_of(homes["parts"]["actor"]) == found["said"][0][0]
+    merged = dict(parts.weights.named())
+    found["merged"] = all(
+        torch.allclose(merged[name], one, atol=1e-6) for name, one in whole.weights.named()
+    )
+    parts.load(first)
+    found["loaded"] = scores(parts)
+    return found
+
+
+def scores_of(trainer: Any) -> list[list[float]]:
+    found = trainer.backend.score(ROWS, "log_probs", temperature=0.7, hooks=Hooks())
+    return [one.tolist() for one in found]
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+def test_a_snapshot_of_an_adapter_on_a_spread_base_says_what_a_whole_one_does(
+    tmp_path: Path,
+) -> None:
+    for found in on_ranks(2, follow, tmp_path, str(tmp_path)):
+        (before, expected), (after, expected_after) = found["said"]
+        assert found["spread"]
+        for said, wanted in ((before, expected), (after, expected_after)):
+            assert all(
+                one == pytest.approx(other, abs=1e-5)
+                for one, other in zip(said, wanted, strict=True)
+            )
+        assert before != after
+        assert found["learner"]
+        assert found["merged"]
+        assert found["loaded"] == before

@@ -67,7 +67,8 @@ class Implementation:
     """Gradients of earlier micro-batches are whole on each GPU, because sharded ones are reduced
     only with the last micro-batch (`no_sync`)."""
     shares_reference: bool
-    """The reference of an adapter is the learner's own frozen weights with the adapter off."""
+    """The reference of an adapter is the learner's own frozen weights with the adapter off,
+    whatever the backend. coloop shares them where both are whole, or spread by FSDP2."""
     allocator: Allocator
     reads_whole_prompts: bool
     """Its own generation reads a prompt in one pass, however long it is."""

@@ -42,7 +42,12 @@ class Updates:
             usual=_usual_dtypes(outline) if outline.machine.is_cpu else None,
         )
         """Of all weights groups."""
-        self.bases = bases_of(outline.spec, self.dtypes, held)
+        frozen: dict[str, Backend] = {
+            name: "fsdp2" if outline.home_of(name).gpus > 1 else "single"
+            for name in outline.groups
+            if name not in held
+        }
+        self.bases = bases_of(outline.spec, self.dtypes, held, frozen)
         """Of adapter groups."""
 
     def _backend(self, owner: str) -> Backend:
@@ -119,15 +124,11 @@ class Updates:
         )
 
     def spreads_frozen(self, owner: str) -> Backend | None:
-        """Backend that shards frozen weights over the GPUs of their pool; None if each process has
-        all of them, as with adapters and the base weights of frozen adapters, unless these are the
-        base of a learner (`shares_reference`)."""
+        """Backend that shards frozen weights, adapters included, over the GPUs of their pool; None
+        if each process has all of them."""
         base = self.bases.get(owner)
-        if base is not None and self.states.get(base.beside or "") == "spread":
-            return self.backends[base.beside or ""]
-        carried = {base.beside for name, base in self.bases.items() if name not in self.backends}
-        if base is not None or owner in carried:
-            return None
+        if base is not None and base.beside in self.backends:
+            return self.backends[base.beside] if self.states[base.beside] == "spread" else None
         return "fsdp2" if self.outline.home_of(owner).gpus > 1 else None
 
     def _decide(self, owner: str, field: str, value: Value, reason: str) -> Value:

@@ -190,10 +190,13 @@ class Base:
 
 
 def bases_of(
-    spec: LoopSpec, dtypes: Mapping[str, Dtypes], backends: Mapping[str, Backend]
+    spec: LoopSpec,
+    dtypes: Mapping[str, Dtypes],
+    backends: Mapping[str, Backend],
+    frozen: Mapping[str, Backend],
 ) -> dict[str, Base]:
     """The base of each adapter group, from the dtypes of all groups and the backends of trained
-    ones."""
+    and of frozen ones."""
     groups = weights_groups(spec)
     asked = {name: standing_of(spec, name) for name in groups}
     standings = {name: standing for name, standing in asked.items() if standing is not None}
@@ -207,7 +210,7 @@ def bases_of(
         like = learners.get(holder, name) if name not in backends else name
         if not _shares_reference(spec, like, backends):
             like = name
-        how = backends.get(like, "single")
+        how = backends[like] if like in backends else frozen[like]
         spread = f"{how} of {like}" if how == "deepspeed" else how
         held = dtypes[like].matrices, dtypes[like].rest
         base = holder, holding_pool(spec, groups[name]), *held, spread

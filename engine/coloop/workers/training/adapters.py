@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing, ModelUnavailable
@@ -26,7 +27,7 @@ from coloop.models import LoadedModel
 from coloop.models.folder import ADAPTER, EVERY, FIRST, SECOND, is_moved, is_own, merged, plain_name
 from coloop.spec.model import Lora
 from coloop.workers.training.forward import blocks_of
-from coloop.workers.training.shards import blend
+from coloop.workers.training.shards import blend, gathered, let_go, replace_parts
 from coloop.workers.training.states import Keep, ModelStates, everything
 
 
@@ -261,25 +262,30 @@ class FrozenAdapter(Adapted):
         add_adapter(model, adapter)
         model.requires_grad_(False)
         self.model = model
-        self._show()
+        self._groups: list[FSDPModule] = []
+        self._show(self.adapter())
+
+    def spread(self, groups: list[FSDPModule]) -> None:
+        """The model was spread over ranks, which ask together from here on."""
+        self._groups = groups
 
     def _held(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        return ((name, weight) for name, weight in self.model.named_parameters() if keep(name))
+        let_go(self._groups)
+        named = ((name, weight) for name, weight in self.model.named_parameters() if keep(name))
+        if not self._groups:
+            return named
+        return gathered((name, weight.detach()) for name, weight in named)
 
     @torch.no_grad()
     def replace_adapter(self, given: Mapping[str, Tensor]) -> None:
         """Others in their place, by name. Raises `KeyError`, `ValueError` where they do not fit."""
-        held = self.adapter()
-        check_fits(held, given)
-        for name, weight in given.items():
-            held[name].copy_(weight)
-        self._show()
+        check_fits(self.adapter(), given)
+        replace_parts(dict(self.model.named_parameters()), given)
+        self._show(given)
 
-    def _show(self) -> None:
+    def _show(self, matrices: Mapping[str, Tensor]) -> None:
         """An adapter that changes nothing costs nothing: the model is its base."""
-        changes = any(
-            bool(matrix.any()) for name, matrix in self.adapter().items() if SECOND in name
-        )
+        changes = any(bool(matrix.any()) for name, matrix in matrices.items() if SECOND in name)
         for module in self.model.modules():
             enable: Callable[[bool], None] | None = getattr(module, "enable_adapters", None)
             if enable is not None and hasattr(module, "lora_A"):

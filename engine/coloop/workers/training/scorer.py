@@ -17,6 +17,7 @@ from coloop.models.heads import ONLY
 from coloop.models.waiting import WeightsToCome
 from coloop.spec.heads import Reading
 from coloop.workers.messages import AtOnce
+from coloop.workers.training.adapters import Spread, share_spread
 from coloop.workers.training.forward import (
     CPU_TOKENS_AT_ONCE,
     TOKENS_AT_ONCE,
@@ -221,30 +222,35 @@ class SpreadScorer(Scorer):
         ranks: Ranks,
         device: torch.device | None = None,
         to_come: WeightsToCome | None = None,
+        shared: Spread | None = None,
     ) -> None:
         """`model`: whole and alike on every rank, maybe in host memory; holds parts afterwards.
-        `device`: of the parts; None: the model's. `to_come`: its weights; None: they are there."""
+        `device`: of the parts; None: the model's. `to_come`: its weights; None: they are there.
+        `shared`: the parts of weights that others stand on as well."""
         device = device or device_of(model)
+        before = {} if shared is None else dict(model.named_parameters(remove_duplicate=False))
         waits = to_come is not None
         super().__init__(model, autocast=autocast, ranks=ranks, device=device, waits=waits)
         places = {} if to_come is None else to_come.places_in(model)
         mesh = ranks.mesh(device.type)
-        self._groups = spread(
+        self.groups = spread(
             self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
         )
+        if shared is not None:
+            share_spread(model, before, shared)
         if to_come is not None:
-            give(self._tokens, self._groups, to_come, places, device)
+            give(self._tokens, self.groups, to_come, places, device)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
-        let_go(self._groups)
+        let_go(self.groups)
         named = self._tokens.model.named_parameters()
         yield from gathered((name, weight.detach()) for name, weight in named)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        let_go(self._groups)
+        let_go(self.groups)
         return blend(dict(self._tokens.model.named_parameters()), given, ema)
 
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
-        let_go(self._groups)
+        let_go(self.groups)
         replace_parts(dict(self._tokens.model.named_parameters()), weights)
