@@ -107,6 +107,59 @@ def published() -> tuple[list[Published], list[NotExpressible]]:
     return said + new, unsaid + not_new
 
 
+ORACLE = FOLDER.parent / "oracles/memory_oracle_runs.jsonl"
+TRACKED = {
+    "qwen2.5-7b": "Qwen/Qwen2.5-7B",
+    "qwen2.5-0.5b": "Qwen/Qwen2.5-0.5B",
+    "llama3.1-8b": "meta-llama/Llama-3.1-8B",
+}
+CUT = {"qwen2.5-7b": "qwen2.5-7b", "llama3.1-8b": "llama-3.1-8b"}
+
+
+def tracked() -> list[Published]:
+    """Runs of torch's FSDPMemTracker on Hugging Face models with their own loss, embedding, layers
+    and head sharded one by one, as torchtune does; up to the end of the backward pass."""
+    with ORACLE.open(encoding="utf-8") as file:
+        runs = [json.loads(line) for line in file]
+    return [
+        _tracked(number, run)
+        for number, run in enumerate(runs, start=1)
+        if (run["loss"], run["attn"], run["reduce"]) == ("hf", "sdpa", "fp32")
+    ]
+
+
+def _tracked(number: int, run: Mapping[str, Any]) -> Published:
+    layers, tokens = run["layers"], run["mb"] * run["seq"]
+    cut = f"{CUT.get(run['model'])}-{layers}-layers"
+    document = training_loop(
+        cut if layers else TRACKED[run["model"]],
+        ROOMY,
+        run["world"],
+        micro=run["mb"],
+        length=run["seq"],
+        training={
+            "implementation": "torchtune",
+            "backend": "fsdp2",
+            "gradient_checkpointing": run["ac"],
+            "master_weights": run["param"] == "fp32",
+            "loss_chunk": tokens,
+            "reshard_after_forward": bool(run["reshard"]),
+        },
+    )
+    return Published(
+        id=f"O{number:02}",
+        source="torch FSDPMemTracker",
+        tier="A",
+        quantity="peak_gib",
+        value=run["peakFB_it1_cpu"]["Total"],
+        document=document,
+        how="allocated",
+        notes=json.dumps(
+            {key: run[key] for key in ("model", "world", "mb", "seq", "ac", "layers")}
+        ),
+    )
+
+
 def is_here() -> bool:
     """Whether the tables of measurements are on this machine."""
     return (FOLDER / "memory.csv").exists()

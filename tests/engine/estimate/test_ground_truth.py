@@ -68,3 +68,11 @@ def test_weights_of_an_engine_are_within_the_band(row):
     (ratio,) = _ratios([row])
 
     assert 0.85 <= ratio <= 1.3
+
+
+def test_peaks_agree_with_the_memory_tracker():
+    ratios = _ratios(memory.tracked())
+    errors = [abs(ratio - 1) for ratio in ratios]
+
+    assert statistics.median(errors) < 0.005
+    assert max(errors) < 0.05
