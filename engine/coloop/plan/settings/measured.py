@@ -1,4 +1,4 @@
-"""Measured over predicted stage times of earlier runs on this machine, by which later predictions
+"""Measured over predicted stage times and text lengths of earlier runs, by which later predictions
 are corrected.
 
     COLOOP_MEASURED   JSON file with the ratios, or `off`; else coloop/measured.json below
@@ -53,6 +53,13 @@ class Correction:
 
 
 UNCORRECTED = Correction()
+
+
+def lengths_as(loop: str, node: str, most: int) -> Timed:
+    """What the mean length of completions depends on: measured over assumed tokens of a node, in
+    all runs of a loop, on any machine."""
+    subject = f"{loop}, {node}, at most {most} tokens"
+    return Timed(machine="any", kind="length", subject=subject, is_alike=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

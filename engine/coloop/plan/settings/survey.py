@@ -7,7 +7,7 @@ Everything that memory and time of a stage depend on is computed here once. Open
 decided along the way, each with its reason; those that depend on memory are added with `decide`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from coloop.plan.settings.engines import Engine, Engines
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import Outline, PoolShare
+from coloop.plan.settings.measured import UNCORRECTED, lengths_as
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import Note, UpdateSettings
@@ -94,25 +95,42 @@ class Survey(Outline):
                     (lineage.walk.kinds[reader.node], reader.port) for reader in readers
                 } - READ_WHOLE:
                     self._note_rows(name, node, measured)
-        counts = RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
-        self._note_completions(counts)
-        return counts
+        written = {} if is_characters else dict(self._completions())
+        return RowCounts(
+            lineage,
+            overrides={},
+            lengths=lengths,
+            is_characters=is_characters,
+            written=written,
+        )
 
-    def _note_completions(self, counts: RowCounts) -> None:
-        """Lengths of completions that the loop does not state."""
+    def _completions(self) -> Iterator[tuple[str, float]]:
+        """Mean lengths of completions that the loop does not state: as earlier runs measured them,
+        or assumed."""
         low, high = USUAL_BAND
         for name, node in self.spec.nodes.items():
             rollout = getattr(node, "rollout", None)
-            if rollout is None or rollout.expected_tokens is not None or counts.is_characters:
+            if rollout is None or rollout.expected_tokens is not None:
                 continue
+            most, field = rollout.max_new_tokens, "rollout.expected_tokens"
             mean = mean_written(rollout, reasons=reasons(self.spec, name))
-            self.assumed_lengths.append(name)
-            most = rollout.max_new_tokens
-            message = (
-                f"completions are assumed to have {mean:.0f} of {most} tokens in the mean, within "
-                f"{low * mean:.0f} and {min(high * mean, most):.0f}: `expected_tokens` states it"
-            )
-            self.notes.append(Note(message=message, node=name, field="rollout.expected_tokens"))
+            measured = self.conditions.measured
+            known = UNCORRECTED
+            if measured is not None:
+                known = measured.correction(lengths_as(self.spec.name, name, most))
+            if known.runs:
+                mean *= known.factor
+                runs = "an earlier run" if known.runs == 1 else f"{known.runs} earlier runs"
+                message = f"completions have {mean:.0f} of {most} tokens in the mean, as in {runs}"
+            else:
+                self.assumed_lengths.append(name)
+                message = (
+                    f"completions are assumed to have {mean:.0f} of {most} tokens in the mean, "
+                    f"within {low * mean:.0f} and {min(high * mean, most):.0f}: "
+                    "`expected_tokens` states it"
+                )
+            self.notes.append(Note(message=message, node=name, field=field))
+            yield name, mean
 
     def _note_rows(self, name: str, node: DatasetNode, measured: Lengths) -> None:
         if measured.is_assumed:

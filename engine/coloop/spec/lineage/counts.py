@@ -60,6 +60,7 @@ class RowCounts:
         nodes: Collection[str] | None = None,
         lengths: Mapping[str, TableSize] | None = None,
         is_characters: bool = False,
+        written: Mapping[str, float] | None = None,
     ) -> None:
         """
         Args:
@@ -72,6 +73,7 @@ class RowCounts:
             nodes: nodes to count, with everything upstream of them; None: all.
             lengths: by dataset, the lengths of its texts; None: lengths are not needed.
             is_characters: whether tokens are single characters.
+            written: by generating node, the mean length of its completions where it is known.
         """
         self.spec, self.lineage = lineage.spec, lineage
         self._walk = lineage.walk
@@ -83,6 +85,7 @@ class RowCounts:
         self.is_probe = is_probe
         self.lengths = lengths or {}
         self.is_characters = is_characters
+        self._written_tokens = written or {}
         self.per_character = 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
         """Tokens per character."""
         self._growth: dict[str, RowGrowth] = {}
@@ -204,7 +207,9 @@ class RowCounts:
 
     def _texts(self, name: str, rollout: Rollout, prompts: TableSize, each: int) -> TableSize:
         longest, observed = float(rollout.max_new_tokens), observed_tokens(self.spec, name)
-        if rollout.expected_tokens is None and self.is_characters:  # at least an answer
+        if name in self._written_tokens:
+            mean = min(self._written_tokens[name], longest)
+        elif rollout.expected_tokens is None and self.is_characters:  # at least an answer
             mean = max(USUAL_SHARE * longest, min(longest, 1.5 * prompts.written + 1))
         else:
             mean = mean_written(rollout, reasons=reasons(self.spec, name))
