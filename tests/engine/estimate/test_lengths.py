@@ -9,6 +9,8 @@ from coloop.plan.cost import bands, explain
 from coloop.plan.settings.architecture import architecture_from_config
 from coloop.plan.settings.measured import add_measured, lengths_as, measured_here
 from coloop.plan.settings.serving import SPREAD, lengths_of_rows, writing_seconds
+from coloop.plan.settings.throughput import Clock
+from coloop.plan.unrolled import Unrolled
 from coloop.spec import presets
 from coloop.spec.rollout import Rollout
 from coloop.spec.table_sizes import REASONING, TableSize, mean_written
@@ -129,3 +131,16 @@ def test_one_long_row_holds_up_the_others():
     one, other = (writing_seconds(engine_of(arch), H100, rows, 512)[0] for rows in (even, uneven))
     assert other > 2 * one
     assert other > 16_000 * 0.0032
+
+
+def test_an_engine_that_slept_brings_its_weights_back_from_host_memory():
+    """15.2 GB out and back at 20 GB/s; the reference and the learner have the GPUs meanwhile."""
+    settings = Unrolled(build()).settings()
+    clock = Clock(settings.survey, settings.memory)
+    place = ("actor", "main")
+
+    settings.memory.sleeps[place] = "weights"
+    asleep = clock.time("actor.generate").seconds
+    settings.memory.sleeps[place] = None
+    awake = clock.time("actor.generate").seconds
+    assert asleep - awake == pytest.approx(2 * 2 * 7_615_616_512 / 20e9)
