@@ -335,3 +335,31 @@ def test_the_loss_is_taken_in_as_many_parts_as_the_trainer_does(name, tokens):
     decided = explain(_job(implementation=name, backend="fsdp2")).decided
 
     assert decided["nodes.model.training.loss_chunk"] == tokens
+
+
+def test_autocast_holds_casts_of_all_weights_and_a_float32_residual_stream():
+    found = _instants(has_casts=True, residual_bytes=4)
+
+    # 16-bit casts of all but the embedding; 32 inputs of layers in float32
+    assert found["forward"].transfer == 2 * (COUNT.total - WORDS)
+    assert found["forward"].activations == 32 * 4 * 4096 * 4096
+    assert "forward" not in _instants()
+
+
+def test_without_checkpointing_the_casts_stay_for_the_backward_pass():
+    settings = UpdateSettings(backend="single")
+    casts = 2 * (COUNT.total - WORDS)
+
+    usual = _instants(settings=settings)["loss"].transfer
+    assert _instants(settings=settings, has_casts=True)["loss"].transfer == usual + casts
+
+
+def test_one_gpu_computes_under_autocast():
+    spec = _job(backend="single", master_weights=True)
+    document = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    document["nodes"]["model"]["model"]["path"] = "Qwen/Qwen2.5-0.5B"
+    document["hardware"] = {"preset": "1xH100"}
+    held = estimate(from_dict(document).spec).gpus[0]
+
+    inputs = 24 * 4096 * 4 * 896
+    assert parts_of(held, "activations") >= inputs

@@ -266,6 +266,8 @@ def _chunk(survey: Survey, weights: Weights, work: UpdateWork, rows: int) -> int
 def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: int) -> TrainingStep:
     """Inputs of the memory formulas for a group's update."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
+    # autocast on a GPU; embeddings stay as they are held, and so does the residual stream
+    is_cast = casts and weights.scheme in WHOLE and bool(weights.pool.gpus)
     facts, compute = weights.implementation, weights.precision.compute_bytes
     tokens = ceil(work.longest.tokens(rows * work.sides))
     own = tokens / settings.context_parallel
@@ -285,10 +287,11 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
         has_frozen_head_gradient=facts.has_frozen_head_gradient,
         kernels=facts.kernels,
         routed_bytes=facts.routed_bytes,
-        root=facts.root,
+        root="parts" if weights.scheme in WHOLE else facts.root,
         selective=facts.selective,
         has_sequence_parallel=facts.has_sequence_parallel,
-        residual_bytes=_residual_bytes(weights),
+        residual_bytes=4 if is_cast else _residual_bytes(weights),
+        has_casts=is_cast,
         gathered_bytes=weights.precision.frozen_bytes if weights.is_quantized else None,
         trains_all=weights.trains_all,
         accumulates=work.per_place > rows,

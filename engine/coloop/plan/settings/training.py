@@ -3,6 +3,7 @@
 At each instant other things are in memory; the peak is the largest of the instants, not their sum:
 
     loss          gathered head, logits and their gradients, everything kept for the backward pass
+    forward       with autocast: casts of all weights, everything kept for the backward pass
     head          gradient of the output matrix on its way into the shards
     first layer   backward of the last layer: everything kept, one layer's workspace
     last layer    backward of the first layer: all gradients, almost nothing kept
@@ -171,6 +172,9 @@ class TrainingStep:
     """In which sharded gradients are summed."""
     sums_whole: bool = False
     """Whether those are whole on each GPU."""
+    has_casts: bool = False
+    """Whether `torch.autocast` casts whole weights, and keeps the casts until the forward pass
+    ends; without gradient checkpointing they stay for the backward pass."""
     micro_batches: int | None = None
     """Of an optimizer step; None: enough to fill a pipeline."""
 
@@ -273,6 +277,9 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         unsharded += wide * max(min(ZERO_LIVE, here) - 2 * one_layer, 0.0)
     if step.scheme in ("zero1", "zero2", "zero3") and step.trains_all:
         unsharded += step.compute_bytes * min(ZERO_BUCKET, here)
+    casts = step.compute_bytes * (here - (embedding if head else 0.0)) if step.has_casts else 0.0
+    if not checkpointing:
+        unsharded += casts
     behind = root + root_gradient + unsharded
 
     instants = [
@@ -308,6 +315,17 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         ),
         Instant(name="step", gradients=states.gradients, temporary=states.step_temporary),
     ]
+    if step.has_casts:
+        words = arch.vocab_size / tp * head_tokens if step.has_logits else 0.0
+        instants.append(
+            Instant(
+                name="forward",
+                gradients=summed,
+                activations=kept,
+                logits=final_norm + min(SCORE_BYTES, step.logits_bytes) * words,
+                transfer=casts,
+            )
+        )
     if step.has_logits and head and step.trains_all and not is_one:
         instants.append(
             Instant(
