@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("check", "Validate a loop: report every problem with its location and fix."),
     "estimate": ("predict", "Predict the memory of every GPU and the time of every stage."),
     "fit": ("predict", "Find settings that make a loop fit into memory."),
+    "place": ("predict", "Find the placement on the GPUs with the fastest step."),
     "plan": ("predict", "Compile a loop: what runs where, in which order, and why."),
     "explain": (
         "explaining",

@@ -1,6 +1,7 @@
-"""`coloop estimate`, `coloop fit` and `coloop plan`: what a loop needs, and how it would run."""
+"""`coloop estimate`, `fit`, `place` and `plan`: what a loop needs, and how it would run."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,11 @@ from rich.table import Table
 from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
 from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
+from coloop.cli.sizes import estimate_model, is_model
 from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate, Explanation
-from coloop.plan.cost.relaxing import BudgetResult
+from coloop.plan.cost.placing import Placement, place
+from coloop.plan.cost.relaxing import BudgetResult, FitChange
 from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import Way, ways_of
@@ -36,13 +39,22 @@ VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yell
 
 
 def estimate_command(
-    spec: Spec,
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="Loop file, `-` for standard input, name of a preset; or a model: a folder with a "
+            "`config.json`, a hub id, an architecture.",
+        ),
+    ],
     settings: Settings = None,
     with_assumptions: Annotated[
         bool, typer.Option("--explain", help="Also print the assumptions behind the numbers.")
     ] = False,
     as_json: Json = False,
 ) -> int:
+    if is_model(spec):
+        return estimate_model(spec, as_json=as_json)
     checked, loop = checked_spec(spec, settings, as_json=as_json)
     explanation = checked.explanation
     assert explanation is not None
@@ -231,19 +243,27 @@ def fit_command(
         Path | None,
         typer.Option("-o", "--out", help="Write the fitted loop to this file; `-` prints it."),
     ] = None,
+    as_json: Json = False,
 ) -> int:
+    """Find settings that make a loop fit into memory; if none do, what else would."""
     if budget_gib is not None and budget_fraction is not None:
         raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
-    checked, loop = checked_spec(spec, settings, as_json=False)
+    if as_json and str(out) == "-":
+        raise typer.BadParameter("give --json or --out -, not both")
+    checked, loop = checked_spec(spec, settings, as_json=as_json)
     root, locks = checked.source.root, locks_of(loop)
     fitted = fit(
         loop, budget_gib=budget_gib, budget_fraction=budget_fraction, root=root, locks=locks
     )
-    printer = console(stderr=str(out) == "-")
-    _print_changes(printer, fitted)
+    ways = () if fitted.fits else _ways(loop, fitted, root, locks)
+    if as_json:
+        print_json(_fit_json(fitted, ways))
+    else:
+        printer = console(stderr=str(out) == "-")
+        _print_changes(printer, fitted)
+        if not fitted.fits and not fitted.after.estimate.unknown:
+            _print_ways(printer, ways)
     if not fitted.fits:
-        if not fitted.after.estimate.unknown:
-            _print_ways(printer, loop, fitted, root, locks)
         return DOES_NOT_FIT
     if out is None:
         return 0
@@ -280,16 +300,99 @@ def _print_changes(out: Console, fitted: BudgetResult) -> None:
         out.print(f"[bold red]does not run[/]: {escape(refused_words(fitted.refusals))}")
 
 
-def _print_ways(
-    out: Console, spec: LoopSpec, fitted: BudgetResult, root: Path, locks: Sequence[str]
-) -> None:
+def _ways(
+    spec: LoopSpec, fitted: BudgetResult, root: Path, locks: Sequence[str]
+) -> tuple[Way, ...]:
     budget = fitted.spec.hardware.memory_budget
     failed = solve(spec, budget_fraction=budget, root=root, locks=locks)
-    ways = ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
+    return ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
+
+
+def _print_ways(out: Console, ways: Sequence[Way]) -> None:
     if not ways:
-        out.print("[dim]neither larger known hardware nor an adapter gets closer[/]")
+        out.print("[dim]no single change that was tried makes it fit[/]")
     for way in ways:
         out.print(f"  {escape(way.title)}: {escape(_outcome(way))} [dim]({escape(way.reason)})[/]")
+
+
+def _fit_json(fitted: BudgetResult, ways: Sequence[Way]) -> dict[str, Any]:
+    return {
+        "fits": None if fitted.after.estimate.unknown else fitted.fits,
+        "over_bytes": fitted.over_bytes,
+        "changes": [_change_json(change) for change in fitted.changes],
+        "refusals": [one.model_dump(mode="json", exclude_none=True) for one in fitted.refusals],
+        "before": fitted.before.estimate.model_dump(mode="json"),
+        "after": fitted.after.estimate.model_dump(mode="json"),
+        "ways": [
+            {
+                "touches": way.touches,
+                "title": way.title,
+                "reason": way.reason,
+                "unlocks": list(way.unlocks),
+                "step_seconds": way.step_seconds,
+                "over_bytes": way.over_bytes,
+                "refusal": way.refusal,
+                "changes": [_change_json(change) for change in way.changes if change.is_written],
+            }
+            for way in ways
+        ],
+    }
+
+
+def _change_json(change: FitChange) -> dict[str, Any]:
+    return {"path": change.path, "old": change.old, "new": change.new, "reason": change.reason}
+
+
+def place_command(
+    spec: Spec,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write the loop with the placement; `-` prints it."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    if as_json and str(out) == "-":
+        raise typer.BadParameter("give --json or --out -, not both")
+    checked, loop = checked_spec(spec, settings, as_json=as_json)
+    root = checked.source.root
+    found = place(loop, root=root, refusal=lambda other: _refusal(other, root))
+    if as_json:
+        print_json(
+            {
+                "yours": asdict(found.yours),
+                "suggested": None if found.suggested is None else asdict(found.suggested),
+                "reason": found.reason,
+                "changes": [_change_json(change) for change in found.changes],
+                "tried": found.tried,
+            }
+        )
+    else:
+        printer = console(stderr=str(out) == "-")
+        printer.print(f"yours: {escape(_placement(found.yours))}")
+        if found.suggested is None:
+            printer.print(escape(f"no other is suggested: {found.reason}"))
+        else:
+            printer.print(f"suggested: [bold]{escape(_placement(found.suggested))}[/]")
+            printer.print(f"[dim]{escape(found.reason)}[/]")
+        for change in found.changes:
+            printer.print(f"  {escape(change.path)}: {_show(change.new)}", highlight=False)
+    if out is None:
+        return 0
+    changes = [
+        Change(op="set", path=change.path, value=change.new)
+        if change.new is not None
+        else Change(op="remove", path=change.path)
+        for change in found.changes
+    ]
+    return _write(patched(checked.source.text, changes), out)
+
+
+def _placement(placed: Placement) -> str:
+    if placed.step_seconds is None:
+        over = f", {gib(placed.over_bytes)} over" if placed.over_bytes else ""
+        return f"{placed.text}: " + (f"does not fit{over}" if not placed.fits else "no time known")
+    return f"{placed.text}: a step takes {seconds(placed.step_seconds)}"
 
 
 def _outcome(way: Way) -> str:

@@ -2677,7 +2677,7 @@ export interface components {
             };
             /**
              * Rollout
-             * @description Caches of the engines, by the node that generates.
+             * @description Caches of the engines that can start, by the node that generates.
              */
             rollout: {
                 [key: string]: components["schemas"]["RolloutEstimate"];

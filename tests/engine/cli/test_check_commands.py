@@ -253,7 +253,7 @@ def test_what_cannot_be_fitted_says_how_much_is_over_and_what_would_help(coloop,
     outcome = coloop("fit", loop(*TOO_LARGE), "--budget-gib", "23")
 
     assert re.search(r"does not fit: \d+\.\d GiB over", outcome.out)
-    assert "Train an adapter of actor, on 1xA100-40: fits" in outcome.out
+    assert "Run on 1xH200: fits" in outcome.out
 
 
 SEVENTY = (
@@ -268,6 +268,7 @@ def test_a_way_that_a_run_refuses_has_no_time(coloop, loop):
 
     told = [line.strip() for line in outcome.out.splitlines() if ": fits" in line]
     assert [line.partition(":")[0] for line in told] == [
+        "Offload optimizer states to host memory",
         "Run on 16xH200",
         "Train an adapter of actor",
     ]

@@ -81,6 +81,12 @@ def explain(
         stages_in=stages_in,
         step_of_parts=step_of_parts,
         stage_of_parts={stage: time.seconds for stage, time in times.of_stages.items()},
+        caches_of_parts={
+            node: serving.tokens
+            for engine in survey.engines
+            if (serving := memory.servings.get(engine.writers[0])) is not None
+            for node in engine.writers
+        },
     )
 
 
@@ -210,6 +216,7 @@ def _estimate(spec: LoopSpec, times: _Times, main: PhaseEstimate | None) -> Esti
             )
             for engine in survey.engines
             if (serving := memory.servings.get(engine.writers[0])) is not None
+            and not _is_starved(memory, engine)
             for node in engine.writers
         },
         unknown=tuple(_unknown(spec, survey)),

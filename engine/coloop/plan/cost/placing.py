@@ -116,7 +116,7 @@ def place(
     return Placing(
         yours=yours,
         suggested=suggested,
-        changes=tuple(_as_changes(spec, taken)),
+        changes=tuple(as_changes(spec, taken)),
         reason=reason,
         tried=tried,
         seconds=perf_counter() - start,
@@ -151,15 +151,16 @@ def _candidates(
             for sizes in _splits(gpus, count):
                 yield _changes(spec, groups, _pools(blocks, sizes), {})
         if count == 2 and writers:
-            yield from _engines_apart(spec, groups, gpus)
+            yield from engines_apart(spec, groups, gpus)
     if len(units) == 1 and writers:
-        yield from _engines_apart(spec, groups, gpus)
+        yield from engines_apart(spec, groups, gpus)
 
 
-def _engines_apart(
+def engines_apart(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
-    """All weights groups in one pool, all engines in another."""
+    """Placements with all weights groups in one pool and all engines in another, as changes of a
+    loop."""
     names = tuple(group.name for group in groups)
     for learning, writing in _splits(gpus, 2):
         yield _changes(spec, groups, {DEFAULT_POOL: (learning, names)}, {ENGINES: writing})
@@ -233,7 +234,8 @@ def _changes(
     return changes
 
 
-def _as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChange]:
+def as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChange]:
+    """What a placement changes in a loop."""
     old_pools = {
         name: {"gpus": pool.gpus} if pool.gpus else {"workers": pool.workers}
         for name, pool in spec.hardware.pools.items()

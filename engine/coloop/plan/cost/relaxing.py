@@ -205,7 +205,7 @@ def _distance(explanation: Explanation, pool: str) -> float:
     gpus = [gpu for gpu in explanation.estimate.gpus if gpu.pool == pool]
     over = max((over_of(gpu) for gpu in gpus), default=0)
     starved = any(not gpu.fits and over_of(gpu) == 0 for gpu in gpus)
-    caches = sum(rollout.kv_cache_tokens for rollout in explanation.estimate.rollout.values())
+    caches = sum(explanation.caches_of_parts.values())
     return over + (10 * GIB / (1 + caches / 1000) if starved else 0.0)
 
 
@@ -295,7 +295,7 @@ def _smaller_updates(spec: LoopSpec, path: str, decided: dict[str, Any]) -> Iter
 def _smaller_engines(
     spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate, decided: dict[str, Any]
 ) -> Iterator[Value]:
-    for node in explanation.estimate.rollout:
+    for node in explanation.caches_of_parts:
         path = f"nodes.{node}.rollout"
         pool = value_at(spec, f"{path}.pool") or _pool(spec, owner_of(spec, node) or node)
         if pool != gpu.pool:

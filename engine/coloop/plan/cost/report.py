@@ -148,7 +148,7 @@ class Estimate(Planned):
     stages: tuple[StageEstimate, ...]
     """All stages of the loop, each with its largest load over all phases."""
     rollout: dict[str, RolloutEstimate]
-    """Caches of the engines, by the node that generates."""
+    """Caches of the engines that can start, by the node that generates."""
     unknown: tuple[UnknownModel, ...] = ()
     """Models that are not known."""
     guessed: tuple[GuessedModel, ...] = ()
@@ -220,6 +220,9 @@ class Explanation(Planned):
     never shown."""
     stage_of_parts: dict[str, float] = Field(exclude=True)
     """The same by stage."""
+    caches_of_parts: dict[str, int] = Field(exclude=True)
+    """Tokens that the cache of each engine has room for, by the node that generates, also where
+    the engine cannot start. Only for comparing settings; never shown."""
 
     @cached_property
     def decided(self) -> dict[str, Any]:

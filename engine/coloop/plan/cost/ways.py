@@ -1,29 +1,40 @@
 """Ways to make a loop fit that does not, each by itself, smallest change first.
 
-Removing locks, more memory or larger GPUs do not change what is learned. Shorter texts and adapters
-do, and are only suggested.
+Removing locks, more memory, engines on their own GPUs, larger or more GPUs do not change what is
+learned. Shorter texts, adapters and fewer bits do, and are only suggested.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import floor
 from pathlib import Path
 from typing import Literal
 
+from coloop.plan.cost.placing import as_changes, engines_apart
 from coloop.plan.cost.relaxing import LEAST_GAIN_BYTES, FitChange, value_at, with_changes
 from coloop.plan.cost.solving import Solution, Solved, solve, solved
 from coloop.spec import presets
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import weights_groups
+from coloop.spec.groups import WeightsGroup, weights_groups, writing_pools
 from coloop.spec.model import PretrainedModel
 from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
-MOST_HARDWARE = 4
+MOST_HARDWARE = 6
+WORTH_TRYING = 0.7
+"""Share of the lacking memory that larger GPUs must add to be tried."""
+GPUS_PER_NODE = 8
+"""GPUs of one machine before more machines are tried."""
 HALVINGS = 3
+MOST_SPLITS = 3
+"""Divisions of the GPUs into two pools that are tried."""
+DEGREES = (2, 4, 8)
+"""GPUs over which an engine is tried."""
 MOST_CLOSER = 4
 """How many ways are listed if none fits."""
+BITS = "changes what is computed: weights are rounded to fewer bits"
 ADAPTER = "changes what is learned: its weights are frozen, and two small matrices a layer learn"
 
 
@@ -71,8 +82,12 @@ def ways_of(
     tried = [
         *search.without_locks(),
         *search.with_more_memory(),
+        *search.on_two_pools(),
+        *search.with_wider_engines([]),
+        *search.in_host_memory(),
         *search.on_other_hardware([]),
         *search.learning_otherwise(),
+        *search.in_fewer_bits(),
     ]
     adapters = list(search.adapters())
     if adapters and not any(way.solution.fits for way in tried):
@@ -176,31 +191,138 @@ class _Ways:
     def on_other_hardware(self, adapters: list[FitChange]) -> Iterator[Way]:
         """The smallest hardware that is enough: larger GPUs, or more of the same; together with
         `adapters` if neither is enough alone."""
-        hardware = self._spec.hardware
-        name = hardware.preset_name
-        if name is None:
-            return
         names = " and ".join(adapter.path.split(".")[1] for adapter in adapters)
-        here = presets.hardware(name)
-        for other in _larger(here, fixed=bool(hardware.pools))[:MOST_HARDWARE]:
-            reason = "more memory for the loop"
-            moved = FitChange(path="hardware.preset", old=name, new=other.name, reason=reason)
-            solution = self._solve([*adapters, moved])
+        for moved, other in self._hardware():
+            solution = self._solve([*adapters, *moved])
             if solution is None:
                 continue
             if adapters:
                 title = f"Train an adapter of {names}, on {other.name}"
-                yield _way("learning", title, ADAPTER, solution, [*adapters, moved])
+                yield _way("learning", title, ADAPTER, solution, [*adapters, *moved])
             else:
                 title = f"Run on {other.name}"
                 reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
-                yield _way("hardware", title, reason, solution, [moved])
+                yield _way("hardware", title, reason, solution, moved)
             if solution.fits:
                 return
 
+    def _hardware(self) -> Iterator[tuple[list[FitChange], presets.HardwarePreset]]:
+        """Changes to hardware with more memory; of a loop with its own GPUs, to more of them."""
+        hardware, reason = self._spec.hardware, "more memory for the loop"
+        if (name := hardware.preset_name) is not None:
+            here = presets.hardware(name)
+            larger = _larger(here, fixed=bool(hardware.pools))
+            lacking = self._failed.least_over_bytes * WORTH_TRYING
+            for other in [preset for preset in larger if _adds(here, preset, lacking)][
+                :MOST_HARDWARE
+            ]:
+                change = FitChange(path="hardware.preset", old=name, new=other.name, reason=reason)
+                yield [change], other
+        elif hardware.gpu is not None and not hardware.pools:
+            nodes, each = hardware.nodes or 1, hardware.gpus_per_node or 1
+            for _ in range(MOST_HARDWARE):
+                nodes, each = (nodes, each * 2) if each * 2 <= GPUS_PER_NODE else (nodes * 2, each)
+                wanted = {"nodes": nodes, "gpus_per_node": each}
+                changes = [
+                    FitChange(
+                        path=f"hardware.{key}", old=getattr(hardware, key), new=new, reason=reason
+                    )
+                    for key, new in wanted.items()
+                    if getattr(hardware, key) != new
+                ]
+                moved = hardware.model_copy(update=wanted)
+                yield changes, presets.hardware_of(moved)
+
+    def on_two_pools(self) -> Iterator[Way]:
+        """Engines on GPUs of their own, where nothing else takes turns with them."""
+        spec = self._spec
+        gpus = presets.hardware_of(spec.hardware).gpus
+        groups = tuple(weights_groups(spec).values())
+        if spec.hardware.pools or gpus < 2 or not self._writers(groups):
+            return
+        for split in islice(engines_apart(spec, groups, gpus), MOST_SPLITS):
+            asked = list(as_changes(spec, split))
+            solution = self._solve(asked)
+            if solution is not None and solution.fits:
+                sizes = [pool["gpus"] for pool in split["hardware.pools"].values()]
+                title = f"Generate on {sizes[1]} of the {gpus} GPUs, learn on the others"
+                reason = "two pools: weights that learn and engines are not on the same GPUs"
+                yield _way("hardware", title, reason, solution, asked)
+                return
+
+    def _writers(self, groups: Collection[WeightsGroup]) -> list[str]:
+        """Nodes that generate with weights that learn."""
+        return [
+            writer
+            for group in groups
+            if group.trainable
+            for writers in writing_pools(self._spec, group).values()
+            for writer in writers
+        ]
+
+    def in_host_memory(self) -> Iterator[Way]:
+        """Optimizer states in host memory, if that is not enough with engines over several GPUs."""
+        asked = [
+            FitChange(
+                path=f"nodes.{name}.training.offload",
+                old=value_at(self._spec, f"nodes.{name}.training.offload"),
+                new="optimizer",
+                reason="optimizer states are offloaded to host memory",
+            )
+            for name in self._groups_there()
+        ]
+        solution = self._solve(asked) if asked else None
+        if solution is not None and solution.fits:
+            title, reason = "Offload optimizer states to host memory", "a slower optimizer step"
+            yield _way("hardware", title, reason, solution, asked)
+        elif asked:
+            yield from self.with_wider_engines(asked)
+
+    def with_wider_engines(self, offloaded: list[FitChange]) -> Iterator[Way]:
+        """Engines over several GPUs, each with a part of the weights; together with `offloaded`
+        optimizer states."""
+        each = presets.hardware_of(self._spec.hardware).gpus_per_node
+        writers = list(self._failed.after.caches_of_parts)
+        for degree in DEGREES:
+            asked = [
+                FitChange(
+                    path=f"nodes.{writer}.rollout.tensor_parallel",
+                    old=value_at(self._spec, f"nodes.{writer}.rollout.tensor_parallel"),
+                    new=degree,
+                    reason="a part of the weights on each GPU",
+                )
+                for writer in writers
+            ]
+            solution = self._solve([*asked, *offloaded]) if asked and degree <= each else None
+            if solution is not None and solution.fits:
+                title = f"Spread each engine over {degree} GPUs"
+                title += ", optimizer states in host memory" if offloaded else ""
+                reason = "tensor parallelism of generation"
+                yield _way("hardware", title, reason, solution, [*asked, *offloaded])
+                return
+
+    def in_fewer_bits(self) -> Iterator[Way]:
+        """Base weights of adapters in 4 bits; of full training, products and the engine's copy in
+        fp8."""
+        for name in self._groups_there():
+            model = getattr(self._spec.nodes[name], "model", None)
+            if not isinstance(model, PretrainedModel) or model.quantization is not None:
+                continue
+            if model.lora is not None:
+                path, new, title = f"nodes.{name}.model.quantization", "nf4", "4-bit base weights"
+            else:
+                path, new, title = f"nodes.{name}.training.dtype", "fp8", "fp8 products and engine"
+            old = value_at(self._spec, path)
+            if old == new:
+                continue
+            asked = FitChange(path=path, old=old, new=new, reason="fewer bits")
+            solution = self._solve([asked])
+            if solution is not None:
+                yield _way("learning", f"{title} of {name}", BITS, solution, [asked])
+
     def learning_otherwise(self) -> Iterator[Way]:
         """Changes of what is learned, which a person must choose."""
-        for writer in self._failed.after.estimate.rollout:
+        for writer in self._failed.after.caches_of_parts:
             path = f"nodes.{writer}.rollout.max_new_tokens"
             tokens = value_at(self._spec, path)
             for power in range(1, HALVINGS + 1):
@@ -222,14 +344,18 @@ class _Ways:
 
     def adapters(self) -> Iterator[FitChange]:
         """An adapter for each fully trained group in the pool that does not fit."""
-        binding = self._failed.binding
-        there = set() if binding is None else {part.node for part in binding.parts}
-        for name, group in weights_groups(self._spec).items():
+        for name in self._groups_there():
             model, path = getattr(self._spec.nodes[name], "model", None), f"nodes.{name}.model.lora"
-            is_whole = isinstance(model, PretrainedModel) and model.lora is None
-            if group.trainable and name in there and is_whole:
+            if isinstance(model, PretrainedModel) and model.lora is None:
                 reason = "an adapter is trained"
                 yield FitChange(path=path, old=None, new={"rank": 16}, reason=reason)
+
+    def _groups_there(self) -> list[str]:
+        """Groups that learn in the pool that does not fit."""
+        binding = self._failed.binding
+        there = set() if binding is None else {part.node for part in binding.parts}
+        groups = weights_groups(self._spec).items()
+        return [name for name, group in groups if group.trainable and name in there]
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
@@ -246,6 +372,12 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
         if other.gpus and (is_larger or is_more):
             larger.append(other)
     return sorted(larger, key=lambda preset: (preset.gpus * preset.usable_bytes, preset.gpus))
+
+
+def _adds(here: presets.HardwarePreset, other: presets.HardwarePreset, lacking: float) -> bool:
+    """Whether hardware with as many GPUs has so much more memory on each; others may always do."""
+    is_alike = other.gpus == here.gpus
+    return not is_alike or other.usable_bytes - here.usable_bytes >= lacking
 
 
 def _short(path: str) -> str:
