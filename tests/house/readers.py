@@ -18,6 +18,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "plan/stages.py",
     ),
     "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
+    "GpuFigures": ("spec/presets.py",),
     "Pool": ("plan/compile.py",),
     "Run": ("runtime", "explain/controls/arms.py"),
     "ControlOf": ("explain/controls/arms.py",),
@@ -233,6 +234,11 @@ ELSEWHERE = {
     **{
         ("JudgeRollout", name): "refused as a field of `Rollout`"
         for name in ("gpu_memory_utilization", "tensor_parallel", "images")
+    },
+    ("Hardware", "price_per_gpu_hour"): "the cost in estimates",
+    **{
+        ("GpuFigures", name): "the estimate, through the facts of the GPU"
+        for name in ("memory_gib", "bf16_tflops", "bandwidth", "link")
     },
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
     ("SearchNode", "and_return"): "the section: it has one value",

@@ -118,6 +118,10 @@ class PredictedTime(Output):
     there is none."""
     total_seconds: float | None
     """Seconds of the whole run; null unless steps and times of all phases are known."""
+    gpu_hours: float | None
+    """Hours of all GPUs for the whole run; null unless its time is known, or without GPUs."""
+    cost: float | None
+    """`gpu_hours` at `hardware.price_per_gpu_hour`; null unless both are known."""
     memory_band: Band
     """Accuracy of the memory peaks."""
     time_band: Band
@@ -130,6 +134,8 @@ class PredictedTime(Output):
             phases=list(explanation.phases),
             main=explanation.main,
             total_seconds=explanation.total_seconds,
+            gpu_hours=explanation.gpu_hours,
+            cost=explanation.cost,
             memory_band=Band(least=memory[0], most=memory[1]),
             time_band=Band(least=time[0], most=time[1]),
         )

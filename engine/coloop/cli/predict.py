@@ -61,13 +61,16 @@ def estimate_command(
     estimate = explanation.estimate
     run_check = check_run(loop, checked.unrolled, root=checked.source.root)
     if as_json:
+        whole = ("total_seconds", "gpu_hours", "cost")
         document = estimate.model_dump(mode="json") | run_check.to_json()
+        document["run"] = {name: getattr(explanation, name) for name in whole}
         if with_assumptions:
             document["explain"] = explanation.model_dump(mode="json", exclude={"estimate"})
         print_json(document)
     else:
         out = console()
         _print_estimate(out, estimate)
+        _print_cost(out, explanation)
         if with_assumptions:
             _print_explanation(out, explanation)
         else:
@@ -104,6 +107,19 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
         f", longest stage [bold]{escape(estimate.bottleneck)}[/]" if estimate.bottleneck else ""
     )
     out.print(f"one step takes [bold]{seconds(estimate.step_seconds)}[/]{bottleneck}")
+
+
+def _print_cost(out: Console, explanation: Explanation) -> None:
+    """Time, GPU-hours and cost of the whole run, as far as they are known."""
+    total, hours, cost = explanation.total_seconds, explanation.gpu_hours, explanation.cost
+    if total is None or not explanation.estimate.fits:
+        return
+    parts = [f"the whole run takes up to {seconds(total)}"]
+    if hours is not None:
+        parts.append(f"{hours:,.1f} GPU-hours")
+    if cost is not None:
+        parts.append(f"costs {cost:,.2f}")
+    out.print(", ".join(parts), highlight=False)
 
 
 def _print_gaps(out: Console, estimate: Estimate) -> None:
@@ -320,7 +336,9 @@ def _fit_json(fitted: BudgetResult, ways: Sequence[Way]) -> dict[str, Any]:
         "fits": None if fitted.after.estimate.unknown else fitted.fits,
         "over_bytes": fitted.over_bytes,
         "changes": [_change_json(change) for change in fitted.changes],
-        "refusals": [one.model_dump(mode="json", exclude_none=True) for one in fitted.refusals],
+        "refusals": [
+            refusal.model_dump(mode="json", exclude_none=True) for refusal in fitted.refusals
+        ],
         "before": fitted.before.estimate.model_dump(mode="json"),
         "after": fitted.after.estimate.model_dump(mode="json"),
         "ways": [

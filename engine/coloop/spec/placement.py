@@ -31,6 +31,21 @@ class Pool(Section):
     _has_one = either("gpus", "workers", "set either `gpus`, or `workers` on a CPU")
 
 
+class GpuFigures(Section, title="figures of the GPU"):
+    """Data of a GPU. With a GPU that is known here, they replace its own; for any other, memory,
+    bandwidth and speed are needed."""
+
+    memory_gib: Number | None = setting(None, gt=0, le=100_000, unit="GiB", short="{} GiB")
+    """Memory that a process can use, in GiB."""
+    bf16_tflops: Number | None = setting(None, gt=0, le=1_000_000, short="{} TFLOP/s")
+    """Dense bfloat16 operations per second, in TFLOP/s."""
+    bandwidth: Number | None = setting(None, gt=0, le=1_000_000, short="{} GB/s")
+    """Memory read or written per second, in GB/s."""
+    link: Number | None = setting(None, gt=0, le=1_000_000, level="advanced")
+    """Bandwidth to another GPU in the same machine, in one direction, in GB/s; null: that of the
+    GPU, or PCIe 4 (31)."""
+
+
 class Hardware(Section):
     """What a loop runs on: a preset, or nodes and GPUs."""
 
@@ -41,7 +56,11 @@ class Hardware(Section):
     gpus_per_node: Whole | None = setting(None, ge=1, le=64)
     """GPUs per machine."""
     gpu: Name | None = setting(None)
-    """The GPU, e.g. `H100-80GB`."""
+    """The GPU, e.g. `H100-80GB`; any name with `figures`."""
+    figures: GpuFigures | None = setting(None, level="advanced")
+    """Figures of the GPU, if it is not known here or yours differ; null: those of its name."""
+    price_per_gpu_hour: Number | None = setting(None, ge=0, le=1_000_000, level="advanced")
+    """Price of one GPU for an hour, in any currency, for the cost in estimates; null: no cost."""
     memory_budget: Number = setting(0.9, gt=0, le=1, widget="slider")
     """Share of each GPU's memory that may be planned for."""
     pools: dict[Name, Pool] = setting(default_factory=dict, level="advanced")
@@ -53,6 +72,8 @@ class Hardware(Section):
         explicit = [
             name for name in ("nodes", "gpus_per_node", "gpu") if getattr(self, name) is not None
         ]
+        if self.figures is not None and self.preset_name == "cpu":
+            raise problem("conflict", "belongs only to hardware with GPUs", field="figures")
         if self.preset is not None and explicit:
             raise problem("conflict", "does not go together with `preset`", field=explicit[0])
         if explicit and len(explicit) < 3:

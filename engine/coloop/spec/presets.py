@@ -8,19 +8,23 @@ path, so nothing outside the folder is opened.
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import PresetNotFound
 from coloop.spec.diagnostics import Change
-from coloop.spec.placement import Hardware
+from coloop.spec.placement import GpuFigures, Hardware
 from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import data_of
 
 GIB = 2**30
 GPU_TABLE = "gpus"
+NEEDED_FIGURES = ("memory_gib", "bf16_tflops", "bandwidth")
+UNKNOWN_GPU = {"link": 31, "training_share": 0.4}
+"""Facts of a GPU that is not known, beside the figures that a loop gives: a link of PCIe 4, and the
+share of its speed that training reaches on most GPUs."""
 PAPER = re.compile(r"\s*\(arXiv [\d.]+\)")
 """An arXiv id in the first line of a loop, which is not part of the title."""
 
@@ -270,21 +274,48 @@ def hardware(name: str) -> HardwarePreset:
 
 
 def hardware_of(section: Hardware) -> HardwarePreset:
-    """The machine that a loop's `hardware` describes; raises `PresetNotFound` for unknown names."""
+    """The machine that a loop's `hardware` describes; raises `PresetNotFound` for unknown names,
+    and for a GPU that needs figures and lacks some."""
     if section.gpu is not None:
         nodes, each = section.nodes or 1, section.gpus_per_node or 1
-        return custom_hardware(nodes=nodes, gpus_per_node=each, gpu=section.gpu)
-    return hardware(section.preset or "cpu")
+        return custom_hardware(
+            nodes=nodes, gpus_per_node=each, gpu=section.gpu, figures=section.figures
+        )
+    found = hardware(section.preset or "cpu")
+    if section.figures is None or found.gpu is None:
+        return found
+    return replace(
+        found, **asdict(_with_figures(found.gpu, section.figures)) | {"name": found.name}
+    )
 
 
-def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str, **texts: str) -> HardwarePreset:
+def custom_hardware(
+    *, nodes: int, gpus_per_node: int, gpu: str, figures: GpuFigures | None = None, **texts: str
+) -> HardwarePreset:
     """Machines with GPUs, from the facts of one GPU; `texts`: those of a preset."""
     name = f"{nodes * gpus_per_node}x{gpu}"
     description = f"{gpus_per_node} {gpu} in each of {nodes}"
-    facts = asdict(gpu_facts(gpu))
+    facts = asdict(gpu_facts(gpu) if figures is None else _with_figures(gpu, figures))
     own = {"title": name, "description": description, "gpu": facts["name"]}
     values = {**facts, **own, "name": name, **texts}
     return HardwarePreset(**values, nodes=nodes, gpus_per_node=gpus_per_node, workers=0)
+
+
+def _with_figures(name: str, figures: GpuFigures) -> DeviceFacts:
+    """Facts of a GPU of which a loop has figures of its own."""
+    own = figures.model_dump(exclude_none=True)
+    memory = {} if "memory_gib" not in own else {"usable_gib": own["memory_gib"]}
+    if (known := _lookup(_gpu_table(), name)) is not None:
+        raw = {**_gpu_table()[known], **own, **memory}
+        given = {*own, *memory}
+        raw["unverified"] = [fact for fact in raw.get("unverified", ()) if fact not in given]
+        return DeviceFacts(name=known, **_device_facts(raw))
+    lacking = [field for field in NEEDED_FIGURES if field not in own]
+    if lacking:
+        raise PresetNotFound(
+            f"no GPU is named {name!r}, and `hardware.figures` lacks {' and '.join(lacking)}"
+        )
+    return DeviceFacts(name=name, **_device_facts({**UNKNOWN_GPU, **own, **memory}))
 
 
 def list_models() -> tuple[str, ...]:

@@ -23,7 +23,15 @@ CHECKERS: Final = ("proof",)
 def presets_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Names of hardware presets, GPUs and architectures are known."""
     hardware = facts.spec.hardware
-    if facts.hardware is None and hardware.gpu is not None:
+    if facts.hardware is None and hardware.gpu is not None and hardware.figures is not None:
+        lacking = [f for f in presets.NEEDED_FIGURES if getattr(hardware.figures, f) is None]
+        yield error(
+            "placement.unknown_preset",
+            f"hardware.figures.{lacking[0]}",
+            f"there is no GPU `{hardware.gpu}`, and its figures lack `{'`, `'.join(lacking)}`",
+            "give all of memory_gib, bf16_tflops and bandwidth, or the name of a known GPU",
+        )
+    elif facts.hardware is None and hardware.gpu is not None:
         yield _unknown("GPU", "hardware.gpu", hardware.gpu, presets.list_gpus())
     elif facts.hardware is None:
         known = presets.list_hardware()

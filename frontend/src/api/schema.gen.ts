@@ -4858,6 +4858,16 @@ export interface components {
          */
         PredictedTime: {
             /**
+             * Cost
+             * @description `gpu_hours` at `hardware.price_per_gpu_hour`; null unless both are known.
+             */
+            cost: number | null;
+            /**
+             * Gpu Hours
+             * @description Hours of all GPUs for the whole run; null unless its time is known, or without GPUs.
+             */
+            gpu_hours: number | null;
+            /**
              * Main
              * @description Phase that takes most of the run, to which the step time of the estimate belongs; null if
              *     there is none.

@@ -53,6 +53,8 @@ const gpu = (pool: string, index: number, fits = true): GpuEstimate => ({
 const TIME: PredictedTime = {
   main: "rl",
   total_seconds: 100,
+  gpu_hours: null,
+  cost: null,
   memory_band: { least: 0.8, most: 1.2 },
   time_band: { least: 0.7, most: 1.4 },
   phases: [

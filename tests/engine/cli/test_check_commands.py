@@ -175,6 +175,7 @@ def test_an_estimate_in_json_has_the_keys_of_the_contract(coloop, loop):
         "guessed",
         "runs",
         "refusals",
+        "run",
     ]
 
 

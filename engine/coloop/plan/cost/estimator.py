@@ -64,12 +64,17 @@ def explain(
         if weight > most:
             main, step_of_parts, most = estimated_phase, step, weight
     known = [phase.seconds for phase in phases if phase.seconds is not None]
+    total = sum(known) if len(known) == len(phases) and known else None
+    hours = _gpu_hours(total, survey.machine.preset.gpus)
+    price = spec.hardware.price_per_gpu_hour
     estimated = _estimate(spec, times, main)
     return Explanation(
         estimate=estimated,
         phases=tuple(phases),
         main=main.name if main else None,
-        total_seconds=sum(known) if len(known) == len(phases) and known else None,
+        total_seconds=total,
+        gpu_hours=hours,
+        cost=None if hours is None or price is None else hours * price,
         decisions=tuple(resolved.decisions),
         notes=tuple(dict.fromkeys(survey.notes)),
         memory_band=bands.MEMORY,
@@ -88,6 +93,11 @@ def explain(
             for node in engine.writers
         },
     )
+
+
+def _gpu_hours(seconds: float | None, gpus: int) -> float | None:
+    """GPU-hours of a run: all GPUs are occupied until it ends."""
+    return None if seconds is None or not gpus else seconds * gpus / 3600
 
 
 class _Times:

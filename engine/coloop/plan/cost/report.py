@@ -200,6 +200,10 @@ class Explanation(Planned):
     """The phase that takes most of the run; `estimate` is based on it."""
     total_seconds: float | None
     """The whole run, if all steps and times are known; an upper bound if triggers end phases."""
+    gpu_hours: float | None
+    """`total_seconds` of all GPUs, in hours; None if it is not known, or without GPUs."""
+    cost: float | None
+    """`gpu_hours` at `hardware.price_per_gpu_hour`; None if either is not known."""
     decisions: tuple[Decision, ...]
     """Values chosen for settings that the loop leaves open."""
     notes: tuple[Note, ...]

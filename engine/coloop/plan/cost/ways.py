@@ -209,6 +209,8 @@ class _Ways:
     def _hardware(self) -> Iterator[tuple[list[FitChange], presets.HardwarePreset]]:
         """Changes to hardware with more memory; of a loop with its own GPUs, to more of them."""
         hardware, reason = self._spec.hardware, "more memory for the loop"
+        if hardware.figures is not None and hardware.gpu is None:
+            return  # the figures are those of this GPU
         if (name := hardware.preset_name) is not None:
             here = presets.hardware(name)
             larger = _larger(here, fixed=bool(hardware.pools))

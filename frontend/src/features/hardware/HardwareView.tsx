@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { longerBy } from "@/lib/estimate";
-import { formatSeconds, formatShare } from "@/lib/format";
+import { formatCount, formatSeconds, formatShare } from "@/lib/format";
 import { showHardware } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
@@ -127,6 +127,7 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
         <h3 className="font-semibold text-base">Where the time goes</h3>
         <span className="tabular text-muted text-xs">
           two predicted steps of {formatSeconds(phase.step_seconds)}
+          {wholeRun(time)}
         </span>
         {phases.length > 1 ? (
           <Segmented
@@ -142,6 +143,14 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
       <Steps phase={phase} />
     </section>
   );
+}
+
+/** GPU-hours of the whole run, and its cost at the price that the loop gives. */
+function wholeRun(time: PredictedTime | null): string {
+  const { gpu_hours: hours, cost } = time ?? { gpu_hours: null, cost: null };
+  if (hours === null) return "";
+  const price = cost === null ? "" : `, costs ${formatCount(cost)}`;
+  return `; the whole run takes up to ${formatCount(hours)} GPU-hours${price}`;
 }
 
 function Steps({ phase }: { phase: PhaseEstimate }) {

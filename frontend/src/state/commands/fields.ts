@@ -48,7 +48,7 @@ export const setFields = defineCommand<SetFields>("Change fields", (draft, { nod
   for (const node of nodes) setField.recipe(draft, { node, ...field });
 });
 
-const PLAIN = new Set<Field["shape"]>(["number", "text"]);
+const PLAIN = new Set<Field["shape"]>(["number", "object", "text"]);
 
 /** Run on a preset; a machine that was described field by field goes. */
 export const setHardware = defineCommand<{ catalog: Catalog; preset: string }>(
@@ -62,7 +62,7 @@ export const setHardware = defineCommand<{ catalog: Catalog; preset: string }>(
   },
 );
 
-/** What describes a machine beside the name of a preset: plain fields that may be left out. */
+/** What describes a machine beside the name of a preset: fields that may be left out. */
 function describing(catalog: Catalog): Set<string> {
   const schema = sectionSchema(catalog, "hardware");
   const field = schema && readSchema(schema);
