@@ -83,12 +83,7 @@ def calibrate_command(
                     threads=1,
                 )
             )
-    found = {
-        stage.stage: stage.correction
-        for stages in explain(spec).stages_in.values()
-        for stage in stages
-        if stage.runs
-    }
+    found = {one.stage: one.factor for one in explain(spec).corrections}
     if as_json:
         print_json({"machine": machine_name(survey), "measured_over_predicted": found})
         return 0

@@ -6164,13 +6164,6 @@ export interface components {
              */
             bound: "compute" | "bandwidth" | "latency" | "network" | "driver" | "service";
             /**
-             * Correction
-             * @description What the time was multiplied by, because earlier runs on this machine took so many times
-             *     their prediction. 1 without such runs.
-             * @default 1
-             */
-            correction: number;
-            /**
              * Node
              * @description Node of the stage.
              */
@@ -6180,12 +6173,6 @@ export interface components {
              * @description Why there is no time; otherwise null.
              */
             reason?: string | null;
-            /**
-             * Runs
-             * @description Number of runs that the correction is from.
-             * @default 0
-             */
-            runs: number;
             /**
              * Samples Per Second
              * @description Rows processed per second; null if `seconds` is.

@@ -46,8 +46,6 @@ def test_the_json_has_exactly_the_keys_of_the_contract(grpo):
         "tokens_per_second",
         "bound",
         "reason",
-        "correction",
-        "runs",
     }
     assert set(document["rollout"]["actor"]) == {
         "kv_cache_bytes",

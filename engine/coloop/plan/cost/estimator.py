@@ -15,6 +15,7 @@ from coloop.plan.cost.report import (
     PhaseEstimate,
     RolloutEstimate,
     SpanEstimate,
+    StageCorrection,
     StageEstimate,
     UnknownModel,
 )
@@ -83,6 +84,16 @@ def explain(
         advice=tuple(
             dict.fromkeys((*_to_fit(estimated), *_to_be_faster(survey, memory, estimated)))
         ),
+        corrections=tuple(
+            StageCorrection(
+                stage=stage,
+                factor=time.correction.factor,
+                runs=time.correction.runs,
+                is_same=time.correction.is_exact,
+            )
+            for stage, time in times.of_stages.items()
+            if time.correction.runs
+        ),
         stages_in=stages_in,
         step_of_parts=step_of_parts,
         stage_of_parts={stage: time.seconds for stage, time in times.of_stages.items()},
@@ -127,8 +138,6 @@ class _Times:
             tokens_per_second=time.tokens / time.seconds if is_known else None,
             bound=time.bound,
             reason=self._missing.get(name),
-            correction=time.correction.factor,
-            runs=time.correction.runs,
         )
 
     def stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:

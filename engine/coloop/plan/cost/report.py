@@ -75,11 +75,6 @@ class StageEstimate(Planned):
     """What limits its speed."""
     reason: str | None = None
     """Why there is no time; otherwise null."""
-    correction: float = 1.0
-    """What the time was multiplied by, because earlier runs on this machine took so many times
-    their prediction. 1 without such runs."""
-    runs: int = 0
-    """Number of runs that the correction is from."""
 
 
 class RolloutEstimate(Planned):
@@ -191,6 +186,19 @@ class PhaseEstimate(Planned):
     """When the stages run within a step, without evaluations; empty if `step_seconds` is null."""
 
 
+class StageCorrection(Planned):
+    """What the time of a stage was multiplied by."""
+
+    stage: str
+    """Name of the stage: `node.verb`."""
+    factor: float
+    """Earlier runs on this machine took so many times their prediction."""
+    runs: int
+    """Number of measurements that the factor is the median of."""
+    is_same: bool
+    """Whether they are of the same model or code; otherwise of others of its kind."""
+
+
 class Explanation(Planned):
     """How an estimate was made and how reliable it is."""
 
@@ -216,6 +224,8 @@ class Explanation(Planned):
     """Host memory used, over all machines."""
     advice: tuple[str, ...]
     """Cheapest ways to speed up the bottleneck, or to fit."""
+    corrections: tuple[StageCorrection, ...] = ()
+    """Stages whose times were corrected."""
     stages_in: dict[str, tuple[StageEstimate, ...]] = Field(exclude=True)
     """By phase, the stages of a step with its own load, and evaluations. `Estimate.stages` has the
     largest load of all phases instead."""

@@ -41,6 +41,7 @@ def _lengths(survey: Survey, pace: Pace) -> Iterator[tuple[Timed, float]]:
 
 
 def _ratios(survey: Survey, explained: Explanation, pace: Pace) -> Iterator[tuple[Timed, float]]:
+    factors = {one.stage: one.factor for one in explained.corrections}
     for phase, times in pace.phases.items():
         if times.steps < LEAST_STEPS:
             continue
@@ -54,4 +55,4 @@ def _ratios(survey: Survey, explained: Explanation, pace: Pace) -> Iterator[tupl
                 apart = stage.tokens_per_second * stage.seconds / said
                 if not 1 / MOST_APART <= apart <= MOST_APART:
                     continue
-            yield timed, stage.seconds / planned.seconds * planned.correction
+            yield timed, stage.seconds / planned.seconds * factors.get(planned.stage, 1.0)

@@ -17,8 +17,6 @@ from coloop.plan.settings.measured import (
 )
 from coloop.plan.unrolled import Unrolled
 
-pytest_plugins = ["tests.engine.estimate.conftest"]
-
 LEARN = Timed(machine="a", kind="learn", subject="tiny")
 
 
@@ -84,8 +82,10 @@ def test_an_estimate_is_corrected_and_says_so(kept, tiny):
 
     before, after = (stage_of(one.estimate, "actor.learn") for one in (plain, found))
     assert after.seconds == pytest.approx(2 * before.seconds)
-    assert (after.correction, after.runs) == (2.0, 1)
-    assert stage_of(found.estimate, "exact.score").correction == 1.0
+    assert {one.stage: (one.factor, one.runs) for one in found.corrections} == {
+        "actor.learn": (2.0, 1),
+        "actor.generate": (3.0, 1),
+    }
     assert found.estimate.step_seconds > 2 * plain.estimate.step_seconds - 0.1
 
 
@@ -97,10 +97,9 @@ def test_python_is_corrected_by_runs_of_the_same_code_only(kept, tiny):
     survey = Unrolled(scored("[0.0]")).settings().survey
     add_measured(measured_here(), [(timed_as(survey, "exact.score"), 4.0)])
 
-    same, other = (
-        stage_of(explain(scored(body)).estimate, "exact.score") for body in ("[0.0]", "[1.0]")
-    )
-    assert (same.correction, other.correction) == (4.0, 1.0)
+    same, other = (explain(scored(body)).corrections for body in ("[0.0]", "[1.0]"))
+    assert [(one.stage, one.factor, one.is_same) for one in same] == [("exact.score", 4.0, True)]
+    assert not other
 
 
 def test_a_machine_is_named_by_hardware_and_versions(tiny, grpo):
