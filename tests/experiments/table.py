@@ -337,6 +337,10 @@ EXPERIMENTS = (
         arms={SHUFFLED: shuffled(actor="policy", reward="judge"), CONTROL: "frozen"},
         paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
         control="the same GRPO with the reward model as it was after its pre-training.",
+        finding="Learning rates were chosen with seed 10: 2e-4 for the policy and 3e-4 for the "
+        "reward model, from 0.516 to 0.840 with a control of 0.645, whose reward model says 0.895. "
+        "With 4e-4 and 1e-4 (seeds 1 to 3) it ends at 0.788 ± 0.102 and the control at "
+        "0.711 ± 0.044.",
     ),
     Experiment(
         preset="spin",
@@ -398,5 +402,135 @@ EXPERIMENTS = (
         control="GRPO on the same prompts with the right answer as reward, at a learning rate of "
         "3e-4; at that of the distillation, 1e-3, it falls to 0.05. `sft`: SFT on as many texts "
         "of the teacher.",
+    ),
+    Experiment(
+        preset="mars",
+        phase="dual",
+        arms={CONTROL: "frozen"},
+        paper="a policy and the reader of what its tools find, trained together, answer more "
+        "questions than a policy that learns beside a fixed reader.",
+        control="the same updates with the reader as it was when both began.",
+        least_rise=0.1,
+    ),
+    Experiment(
+        preset="ssp",
+        phase="self-play",
+        arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
+        paper="a model that writes search questions for itself gets better at answering them.",
+        control="the same updates with the proposer as it was when self-play began.",
+        least_rise=0.1,
+    ),
+    Experiment(
+        preset="alphaproof",
+        phase="search",
+        reading="solved.accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="constitutional",
+        phase="rl",
+        reading="harmless.accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(preset="critique-grpo", phase="rl", arms={CONTROL: "plain"}),
+    Experiment(
+        preset="deepseek-grm",
+        phase="rl",
+        reading="probe.vote.accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="dpo-from-file",
+        phase="prefer",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="genprm",
+        phase="train",
+        reading="steps.step_f1",
+        arms={SHUFFLED: "shuffled", CONTROL: "no_tool"},
+    ),
+    Experiment(preset="gram", phase="rl", arms={SHUFFLED: "shuffled"}),
+    *(
+        Experiment(preset=preset, phase="rl", arms={SHUFFLED: "shuffled"})
+        for preset in (
+            "fully-async",
+            "grpo-arithmetic",
+            "grpo-two-pools",
+            "grpo-two-rewards",
+            "one-step-off",
+            "openrlhf-async-agent",
+            "pf-ppo",
+            "rloo-countdown",
+            "simple-rl",
+        )
+    ),
+    Experiment(
+        preset="grpo-from-file",
+        phase="rl",
+        reading="progress.accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="logic-rl",
+        phase="two-people",
+        reading="probe.verdict.score",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="magrpo",
+        phase="together",
+        reading="probe.score",
+        arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
+    ),
+    Experiment(
+        preset="marti-chain",
+        phase="chain",
+        reading="final.accuracy",
+        arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
+    ),
+    Experiment(
+        preset="marti-debate",
+        phase="debate",
+        reading="final.accuracy",
+        arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
+    ),
+    Experiment(
+        preset="medvlsynther",
+        phase="learn",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="nanochat-rl",
+        phase="rl",
+        reading="probe.pass@1",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="opd-two-teachers",
+        phase="distillation",
+        reading="adding.accuracy",
+    ),
+    Experiment(preset="opsd", phase="distillation", arms={CONTROL: "plain"}),
+    Experiment(preset="prorl", phase="short-sums", arms={SHUFFLED: "shuffled"}),
+    Experiment(
+        preset="rm-r1",
+        phase="rl",
+        reading="judged.pair_accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(preset="smolsolver", phase="improve", arms={CONTROL: "plain"}),
+    Experiment(
+        preset="ssrl",
+        phase="rl",
+        reading="by_memory.accuracy",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(preset="think-rm", phase="rlhf", arms={SHUFFLED: "shuffled"}),
+    Experiment(
+        preset="two-halves",
+        phase="together",
+        reading="probe.score",
+        arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
     ),
 )

@@ -3,6 +3,7 @@
     --loop NAME     these loops only; may be repeated, as the next two
     --arm NAME      full, or another arm of the loop
     --seed N
+    --threads N     of each process; 1 on a machine that does other work as well
     --list          rows, and which of them have results
     --report        train nothing; write the table and the figures of ../README.md
 
@@ -60,6 +61,8 @@ class Loop:
     """What the control does, for the table."""
     arms: Mapping[str, Changes] = field(default_factory=dict)
     """The edits of each arm but `full`."""
+    teacher: str | None = None
+    """The loop whose trained model is the node `teacher`, of the same seed."""
 
 
 LOOPS: Mapping[str, Loop] = {
@@ -76,6 +79,7 @@ LOOPS: Mapping[str, Loop] = {
         arms={CONTROL: shuffled(actor="solver", reward="right", readers=("judge.labels",))},
     ),
     "opd-sums": Loop(
+        teacher="grpo-sums",
         reading="probe.accuracy",
         phase="distillation",
         control="SFT on texts of the teacher",
@@ -128,9 +132,17 @@ class Row:
 
     def text(self) -> str:
         seed = {"op": "set", "path": "run.seed", "value": self.seed}
-        edits = () if self.arm == FULL else LOOPS[self.loop].arms[self.arm]
+        loop = LOOPS[self.loop]
+        edits = () if self.arm == FULL else loop.arms[self.arm]
         changes = [Change(**change) for change in (seed, *edits)]
+        if loop.teacher is not None:
+            run = Row(loop=loop.teacher, arm=FULL, seed=self.seed).folder.name
+            changes.append(Change(op="set", path="nodes.teacher.model.run", value=run))
         return patch((HERE / f"{self.loop}.yaml").read_text(encoding="utf-8"), changes)
+
+    @property
+    def folder(self) -> Path:
+        return RUNS / f"{self.name}-{self.hash()[:12]}"
 
     def hash(self) -> str:
         return content_hash(require(parse(self.text())))
@@ -143,10 +155,11 @@ def result_of(row: Row) -> Result | None:
     return result if result.loop == row.hash() else None
 
 
-def measure(row: Row) -> Result:
+def measure(row: Row, threads: int | None = None) -> Result:
     """Train it, or resume its run, and keep its curves."""
-    folder = RUNS / f"{row.name}-{row.hash()[:12]}"
+    folder = row.folder
     command = [sys.executable, "-m", "coloop", "run", "--local", "--runs-dir", str(RUNS)]
+    command += ["--threads", str(threads)] if threads else []
     if folder.exists():
         command += ["--resume", str(folder)]
     else:
@@ -265,6 +278,7 @@ def main() -> int:
     arguments.add_argument("--loop", action="append", choices=LOOPS)
     arguments.add_argument("--arm", action="append")
     arguments.add_argument("--seed", action="append", type=int, choices=SEEDS)
+    arguments.add_argument("--threads", type=int)
     arguments.add_argument("--list", action="store_true")
     arguments.add_argument("--report", action="store_true")
     given = arguments.parse_args()
@@ -277,7 +291,7 @@ def main() -> int:
         if is_chosen:
             result = result_of(row)
             if result is None and not given.list:
-                result = measure(row)
+                result = measure(row, given.threads)
             print(f"{row.name:<24} {shown(row, result)}", flush=True)
     if not given.list:
         write_report()
