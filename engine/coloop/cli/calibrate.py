@@ -83,7 +83,7 @@ def calibrate_command(
                     threads=1,
                 )
             )
-    found = {one.stage: one.factor for one in explain(spec).corrections}
+    found = {correction.stage: correction.factor for correction in explain(spec).corrections}
     if as_json:
         print_json({"machine": machine_name(survey), "measured_over_predicted": found})
         return 0
