@@ -1,11 +1,16 @@
 """Steps of presets on a CPU: predicted and measured, phase by phase and stage by stage.
 
 Warm-ups are as long as in the preset, since texts change while a policy learns; the last phase is
-short. Steps with evaluations do not count. Needs a quiet machine.
+short. Steps with evaluations do not count. The machine is measured first, by `coloop calibrate`;
+what the runs themselves measure is not used. Needs a quiet machine.
 """
 
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
@@ -13,9 +18,11 @@ from statistics import median
 from typing import Any
 
 from tests.bench.results import Goal, Result, Table
-from tests.bench.runs import Run, preset_with, train
+from tests.bench.runs import Run, environment, preset_with, train
 
 from coloop.plan.cost import explain
+from coloop.plan.settings.measured import OFF, PLACE
+from coloop.plan.settings.processor import CORES
 from coloop.spec import presets
 from coloop.spec.io import parse, require
 
@@ -52,7 +59,8 @@ class Compared:
 
 
 def run(names: tuple[str, ...] = PRESETS) -> Result:
-    found = [one for name in names for one in compare(name)]
+    with calibrated() as store:
+        found = [one for name in names for one in compare(name, store)]
     near = {name: _error(name, found) <= NEAR for name in names}
     return Result(
         title="Steps on a CPU: predicted and measured",
@@ -107,12 +115,32 @@ def _error(name: str, found: list[Compared]) -> float:
     return exp(sum(errors) / len(errors))
 
 
-def compare(name: str) -> Iterator[Compared]:
+@contextmanager
+def calibrated() -> Iterator[Path]:
+    """Stage times of this machine, of one core: a file for `COLOOP_MEASURED`."""
+    kept = {name: os.environ.get(name) for name in (PLACE, CORES)}
+    with tempfile.TemporaryDirectory() as place:
+        os.environ.update({PLACE: str(Path(place) / "measured.json"), CORES: "1"})
+        try:
+            command = [sys.executable, "-m", "coloop", "calibrate"]
+            subprocess.run(command, env=environment(), check=True)
+            yield Path(os.environ[PLACE])
+        finally:
+            for name, value in kept.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def compare(name: str, store: Path) -> Iterator[Compared]:
     """A preset's phases."""
     root = presets.presets_root() / "loops"
     changes = list(_short(name))
+    os.environ[PLACE] = OFF
     with tempfile.TemporaryDirectory() as place:
         done = train(name, changes=changes, keep=Path(place) / "run", may_run_dry=True)
+    os.environ[PLACE] = str(store)
     explained = explain(require(parse(preset_with(name, changes))), root=root)
     for phase in explained.phases:
         measured = _stages(done, phase.name)

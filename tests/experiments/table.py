@@ -371,6 +371,8 @@ EXPERIMENTS = (
         arms={SHUFFLED: "shuffled", CONTROL: "random", "frozen": "frozen"},
         paper="a model gets better at its task from its own questions and grades, without answers.",
         control="the same updates with a coin in place of the judge's grades.",
+        finding="Self-play gains 0.11 with two seeds and loses all with the third (2). With seed 0 "
+        "and a frozen judge it gains as much: from 0.098 to 0.340.",
         least_rise=0.1,
     ),
     Experiment(
@@ -418,6 +420,11 @@ EXPERIMENTS = (
         arms={SHUFFLED: "shuffled", CONTROL: "frozen"},
         paper="a model that writes search questions for itself gets better at answering them.",
         control="the same updates with the proposer as it was when self-play began.",
+        finding="Settings tried with seed 0. As the preset is, the reader rejects every question, "
+        "because names are copied wrongly: 0.125 to 0.156. With a reader that has weights of its "
+        "own, 64 rows a step in a warm-up that ends with an accuracy of 0.2: 0.219 to 0.906. The "
+        "same with a proposer that begins with few questions of two links: 0.086 to 0.422, and "
+        "0.234 to 0.484 with the proposer frozen.",
         least_rise=0.1,
     ),
     Experiment(
