@@ -16,18 +16,22 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "build" / "docs"
 SKIPPED = {"node_modules", "build", "dist", "_static", "site-packages", "test-results"}
 PICTURES = (".webp", ".png", ".svg")
+PICTURE_FOLDERS = ("docs", "tests/experiments/figures")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def sources() -> list[Path]:
-    """Markdown files of the repository and pictures of `docs`, relative to the root."""
+    """Markdown files of the repository and their pictures, relative to the root."""
     pages = (
         path.relative_to(ROOT)
         for path in ROOT.rglob("*.md")
         if not any(part in SKIPPED or part.startswith(".") for part in path.relative_to(ROOT).parts)
     )
     pictures = (
-        path.relative_to(ROOT) for path in (ROOT / "docs").iterdir() if path.suffix in PICTURES
+        path.relative_to(ROOT)
+        for folder in PICTURE_FOLDERS
+        for path in (ROOT / folder).iterdir()
+        if path.suffix in PICTURES
     )
     return sorted([*pages, *pictures])
 
