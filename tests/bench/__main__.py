@@ -42,7 +42,7 @@ BENCHES = {
     "quick-start": "bench_quick_start.run",
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",
-    "foretold": "bench_foretold.run",
+    "predicted": "bench_predicted.run",
     "presets": "bench_presets.run",
     "chaos": "bench_chaos.run",
 }
