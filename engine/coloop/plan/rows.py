@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from coloop.plan.closure import CREDITED, GIVES, Givers
+from coloop.plan.settings.probes import samples_of_probe
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Learner,
@@ -22,7 +23,6 @@ from coloop.plan.types import (
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
 from coloop.spec.lineage.counts import RowCounts
-from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.row_counts import NONE, Count, add_up
 from coloop.spec.schedule import LearnRule
@@ -229,10 +229,3 @@ def with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
     slice_ = _Counting(spec, lineage, step, overrides, is_probe=True, stand_ins=stand_ins)
     rows = [*slice_.of_stages(frozenset())]
     return probe.model_copy(update={"greedy": is_greedy, "samples": samples, "rows": tuple(rows)})
-
-
-def samples_of_probe(section: EvaluateNode) -> int | None:
-    """Completions per row: as written, or else as many as its `@k` metrics need."""
-    if section.samples is not None:
-        return section.samples
-    return max((k for name in section.metrics if (k := samples_of(name)) is not None), default=None)

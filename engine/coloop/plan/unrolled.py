@@ -13,6 +13,7 @@ from typing import Any
 
 from coloop.plan.closure import WRITES, Goals
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
+from coloop.plan.settings.probes import ProbeLoad
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.rows import steps_of_epochs
@@ -92,9 +93,7 @@ class Unrolled:
                 )
                 for phase in self.phases
             ]
-            probes = {
-                probe.node: [stage.node for stage in probe.stages] for probe in self.probes({})
-            }
+            probes = {probe.node: _load_of(probe) for probe in self.probes({})}
             self._settings[root, conditions] = Resolved(self.spec, loads, probes, root, conditions)
         return self._settings[root, conditions]
 
@@ -182,6 +181,16 @@ class Unrolled:
                             added.append(_after_slices(stage, step.refills))
                             names.add(stage.name)
         return tuple(added)
+
+
+def _load_of(probe: ProbePlan) -> ProbeLoad:
+    running = (*probe.stages, *probe.sources)
+    return ProbeLoad(
+        stages=tuple(stage.name for stage in probe.stages),
+        compared=tuple(stage.name for stage in probe.of_stages),
+        writers=probe.writers,
+        edges=frozenset(key for stage in running for key in stage.edges),
+    )
 
 
 def _after_slices(stage: Stage, refills: tuple[Refill, ...]) -> Stage:

@@ -9,6 +9,7 @@ from typing import Any
 from coloop.data.tables import Table
 from coloop.data.tables.row import root_row
 from coloop.data.tables.table import concat_tables
+from coloop.plan.settings.probes import samples_of_probe
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan, Plan, ProbePlan, Stage
 from coloop.runtime.phases.fields import Moments
@@ -196,9 +197,7 @@ def _passes(
     section = _section(probe.node, step_context.context)
     if section.greedy:
         yield replace(step_context, greedy=frozenset(probe.writers)), False
-    count = section.samples
-    if count is None:  # as many as the metrics of k need
-        count = max((int(m.partition("@")[2]) for m in section.metrics if "@" in m), default=None)
+    count = samples_of_probe(section)
     if not section.greedy or count is not None:
         samples = {} if count is None else dict.fromkeys(probe.writers, count)
         temperature = section.temperature

@@ -153,7 +153,7 @@ class _Times:
             if stage.verb == "learn":
                 seconds[stage.name] = self._clock.time(stage.name, load).seconds
         probes = {
-            f"{name}.evaluate": node.every
+            f"{name}.evaluate": phase.flat.overrides.get(f"nodes.{name}.every", node.every)
             for name, node in self.spec.nodes.items()
             if node.kind == "evaluate"
         }

@@ -16,6 +16,7 @@ from math import inf
 from pathlib import Path
 
 from coloop.plan.settings.memory import Memory, peak_of
+from coloop.plan.settings.probes import ProbeLoad
 from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.settings import Decision, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
@@ -34,12 +35,12 @@ class Resolved:
         self,
         spec: LoopSpec,
         phases: Sequence[PhaseLoad],
-        probes: Mapping[str, Sequence[str]],
+        probes: Mapping[str, ProbeLoad],
         root: Path | None,
         conditions: Conditions,
     ) -> None:
-        """`phases`: what each phase teaches and runs. `probes`: by evaluation, the nodes that run
-        on its own rows. Without `root`, the folder for relative model paths, no file is opened."""
+        """`phases`: what each phase teaches and runs; `probes`: what each evaluation runs. Without
+        `root`, the folder for relative model paths, no file is opened."""
 
         def survey_of(workers: int) -> Survey:
             return Survey(spec, root, phases, probes, conditions, workers)

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from coloop.plan.settings.engines import Engine, Engines
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.measured import UNCORRECTED, lengths_as
+from coloop.plan.settings.probes import ProbeLoad, counts_of_passes
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import Note, UpdateSettings
@@ -50,14 +52,16 @@ class Survey(Outline):
         spec: LoopSpec,
         root: Path | None = None,
         phases: Sequence[PhaseLoad] = (),
-        probes: Mapping[str, Sequence[str]] | None = None,
+        probes: Mapping[str, ProbeLoad] | None = None,
         conditions: Conditions | None = None,
         workers: int = 1,
     ) -> None:
         conditions = conditions or conditions_here()
         super().__init__(spec, root, conditions, workers)
         self.phases = tuple(phases)
-        self._probes = probes or {}
+        self.probes = probes or {}
+        """By evaluation, what it runs."""
+        self._passes: dict[str, Sequence[RowCounts]] = {}
         self.settling = Updates(self)
         self.dtypes, self.bases = self.settling.dtypes, self.settling.bases
         self.updates: dict[str, UpdateSettings] = {}
@@ -96,13 +100,21 @@ class Survey(Outline):
                 } - READ_WHOLE:
                     self._note_rows(name, node, measured)
         written = {} if is_characters else dict(self._completions())
-        return RowCounts(
-            lineage,
-            overrides={},
-            lengths=lengths,
-            is_characters=is_characters,
-            written=written,
-        )
+        self._texts: dict[str, Any] = {
+            "lengths": lengths,
+            "is_characters": is_characters,
+            "written": written,
+        }
+        return RowCounts(lineage, overrides={}, **self._texts)
+
+    def passes_of(self, probe: str) -> Sequence[RowCounts]:
+        """Rows in each pass of an evaluation that runs stages on rows of its own."""
+        if probe not in self._passes:
+            load = self.probes.get(probe, ProbeLoad())
+            self._passes[probe] = counts_of_passes(
+                self.spec, probe, load, self.counts, **self._texts
+            )
+        return self._passes[probe]
 
     def _completions(self) -> Iterator[tuple[str, float]]:
         """Mean lengths of completions that the loop does not state: as earlier runs measured them,
@@ -207,7 +219,7 @@ class Survey(Outline):
         node, verb = stage.rsplit(".", 1)
         users = [node] if verb in ("generate", "score", "learn", "sync") else []
         if verb == "evaluate":
-            users = list(self._probes.get(node, ()))
+            users = list(self.probes[node].nodes) if node in self.probes else []
         elif verb == "generate":
             policies = self.spec.graph.edges_into(node, "policy")
             users += [edge.source.node for edge in policies]
@@ -242,5 +254,5 @@ class Survey(Outline):
         return None
 
     def probe_writers(self, node: str) -> tuple[str, ...]:
-        nodes = self._probes.get(node, ())
+        nodes = self.probes[node].nodes if node in self.probes else ()
         return tuple(name for name in nodes if self.engine_of(name) is not None)

@@ -27,12 +27,14 @@ from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.measured import UNCORRECTED, Correction
 from coloop.plan.settings.memory import Memory, packed_bytes
 from coloop.plan.settings.passes import Kernels, Pass, count_tensors, token_seconds
+from coloop.plan.settings.probes import ProbeLoad, compared_rows
 from coloop.plan.settings.serving import PREFILL_TOKENS, writing_seconds
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import asks_of_others
 from coloop.spec.groups import chat_service
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.ports import PORTS
 from coloop.spec.reward import ChatSource
 from coloop.spec.services import ChatService
@@ -85,14 +87,17 @@ class StageTime:
 
 
 class Clock:
-    def __init__(self, survey: Survey, memory: Memory) -> None:
+    def __init__(self, survey: Survey, memory: Memory, counts: RowCounts | None = None) -> None:
+        """`counts`: rows of the stages; None: those of a step."""
         self._survey, self._memory = survey, memory
+        self._counts = counts or survey.counts
 
     def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
         """Duration of one run of a stage, corrected by earlier runs. `phase` matters for learners
         only; None: where they learn most."""
         time, pool = self._time(stage, phase), self._survey.pool_of(stage)
-        if pool is not None and not pool.gpus and pool.workers > 1 and not stage.endswith(".sync"):
+        is_call = not stage.endswith((".sync", ".evaluate"))
+        if is_call and pool is not None and not pool.gpus and pool.workers > 1:
             time = replace(time, seconds=time.seconds + CPU_CALL_SECONDS * pool.workers)
         correction = correction_of(self._survey, stage)
         return replace(time, seconds=time.seconds * correction.factor, correction=correction)
@@ -117,7 +122,7 @@ class Clock:
     def _writing(self, node: str) -> StageTime:
         survey = self._survey
         engine = survey.engine_of(node) or survey.search_engine(node)
-        table = survey.counts.of(node, "rollouts").mean
+        table = self._counts.of(node, "rollouts").mean
         if engine is None:
             rollout: Any = getattr(survey.spec.nodes[node], "rollout", None)
             if rollout is not None and rollout.engine == "remote":
@@ -171,10 +176,10 @@ class Clock:
         """Requests to a chat model by URL."""
         section: Any = self._survey.spec.nodes[node]
         if isinstance(service, ChatSource):
-            rows = self._survey.counts.worked_on(node).mean.rows
+            rows = self._counts.worked_on(node).mean.rows
             written = service.max_new_tokens / 2
         else:
-            table = self._survey.counts.of(node, "rollouts").mean
+            table = self._counts.of(node, "rollouts").mean
             rows, written = table.rows, table.written
         if section.read.ask == "one_by_one":
             rows *= len(section.read.rubric or ("",))
@@ -186,13 +191,13 @@ class Clock:
 
     def _scoring(self, node: str) -> StageTime:
         survey = self._survey
-        table = survey.counts.worked_on(node).mean
+        table = self._counts.worked_on(node).mean
         if survey.spec.nodes[node].kind == "reference":
-            table = survey.counts.arriving(node, "rollouts", "pairs").mean
+            table = self._counts.arriving(node, "rollouts", "pairs").mean
         sequences = table.rows * table.sides
         read, written = sequences * table.length, sequences * table.written
         if asks_of_others(survey.spec, node):
-            others = survey.counts.arriving(node, "pairs").mean
+            others = self._counts.arriving(node, "pairs").mean
             read += others.rows * others.sides * others.length
             written += others.rows * others.sides * others.written
         weights = survey.weights_of(node)
@@ -200,7 +205,21 @@ class Clock:
             if node in survey.owners:  # a model of which nothing is known: noted as a gap
                 return _timed(0.0, sequences, written, "compute")
             return self._rule(node, table.rows)
-        length = table.length
+        return self._reading(weights, table, read=read, written=written)
+
+    def _reading(
+        self,
+        weights: Weights,
+        table: TableSize,
+        *,
+        read: float | None = None,
+        written: float | None = None,
+    ) -> StageTime:
+        """A forward pass over rows. `read`: tokens read, if others are read as well; `written`:
+        those of them that are scored."""
+        sequences, length = table.rows * table.sides, table.length
+        read = sequences * length if read is None else read
+        written = sequences * table.written if written is None else written
         if _pads(weights):
             length = max(table.length_max, length)
             read *= length / max(table.length, 1.0)
@@ -456,29 +475,31 @@ class Clock:
         return seconds
 
     def _evaluating(self, node: str) -> StageTime:
-        """A probe with its own rows runs the generating nodes after the dataset once more."""
+        """The stages that an evaluation runs on its own rows, one after another, and the forward
+        passes over rows whose loss it reads."""
         survey = self._survey
         section: Any = survey.spec.nodes[node]
+        load, passes = survey.probes.get(node, ProbeLoad()), survey.passes_of(node)
+        clocks = [Clock(survey, self._memory, counts) for counts in passes]
+        run = [clock.time(stage) for clock in clocks for stage in load.stages]
+        for port in section.of:
+            table = compared_rows(survey.spec, node, port, passes, survey.counts)
+            readers = (port.partition(".")[0], *(s.rpartition(".")[0] for s in load.compared))
+            groups = (survey.weights_of(reader) for reader in readers)
+            run += [self._reading(weights, table) for weights in groups if weights is not None]
+        longest = max(run, key=lambda time: time.seconds, default=None)
         rows = survey.counts.arriving(node, "rows").mean.rows
-        seconds = samples = tokens = 0.0
-        for writer in survey.probe_writers(node):
-            engine = survey.engine_of(writer)
-            table = survey.counts.of(writer, "rollouts").mean
-            each = survey.spec.nodes[writer].rollout.completions_per_prompt  # type: ignore[union-attr]
-            prompts = table.rows / max(each, 1)
-            if engine is None or not prompts or not rows:
-                continue
-            wanted = 1 if section.greedy else section.samples or each
-            done = self._write(engine, replace(table, rows=rows * wanted, sides=1, alike=1.0))
-            factor = correction_of(survey, f"{writer}.generate").factor
-            seconds, tokens = seconds + factor * done.seconds, tokens + done.tokens
-            samples = max(samples, done.samples)
-        return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
+        return _timed(
+            sum(time.seconds for time in run),
+            max((time.samples for time in run), default=rows),
+            max((time.tokens for time in run), default=0.0),
+            longest.bound if longest is not None else "driver",
+        )
 
     def _preparing(self, node: str, verb: str) -> StageTime:
         kind = self._survey.spec.nodes[node].kind
         ports = ("rollouts",) if verb == "credit" else PORTS[kind].outputs
-        rows = max((self._survey.counts.of(node, port).mean.rows for port in ports), default=0.0)
+        rows = max((self._counts.of(node, port).mean.rows for port in ports), default=0.0)
         each = ROW_SECONDS.get("credit" if verb == "credit" else kind, ROW_SECONDS["other"])
         fixed = CREDIT_SECONDS if verb == "credit" else 0.0
         return _timed(fixed + rows * each, rows, 0.0, "driver")
