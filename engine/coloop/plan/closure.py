@@ -12,6 +12,7 @@ from typing import Final
 
 from coloop.spec.algorithm import off_policy_of, reference_edges
 from coloop.spec.graph import Edge, LoopSpec, reach
+from coloop.spec.groups import is_generation_read
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.nodes import NODE_CLASSES
 
@@ -193,7 +194,10 @@ class Closure:
             levels = (self.lineage.edge_levels(edge) for edge in edges)
             self._serve(learn, node, port, frozenset().union(*levels))
         if any(
-            self.groups.get(node) == group and self.lineage.writes(node) for node in self.spec.nodes
+            self.groups.get(name) == group
+            and self.lineage.writes(name)
+            and is_generation_read(self.spec, name)
+            for name in self.spec.nodes
         ):
             self._record((group, "sync"), None)
 

@@ -136,6 +136,17 @@ def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:
     return pool_of(spec, group.name)
 
 
+GENERATED = frozenset({"rollouts", "policy", "scores", "step_scores", "check", "returns"})
+"""Outputs for which a node with a `rollout` generates."""
+
+
+def is_generation_read(spec: LoopSpec, node: str) -> bool:
+    """Whether anything reads what a node with a `rollout` generates."""
+    edges = spec.graph.edges_out_of(node)
+    is_read = any(edge.source.port in GENERATED for edge in edges)
+    return is_read or "rewards" in spec.graph.teaching_ports(node)
+
+
 def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
     rollout: Rollout | None = getattr(spec.nodes[node], "rollout", None)
     return rollout

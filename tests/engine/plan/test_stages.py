@@ -159,7 +159,7 @@ def test_a_reference_scores_only_rows_that_the_live_port_reads(
 
     plan = compiled(edges)
 
-    assert stages(plan) == ["problems.load", "start.score", "actor.learn", "actor.sync"]
+    assert stages(plan) == ["problems.load", "start.score", "actor.learn"]
     assert plan.phases[0].stages[1].edges == ("problems.pairs->start.pairs",)
 
 
@@ -267,7 +267,7 @@ def test_a_buffer_that_is_only_filled_causes_no_learning(compiled: Compiled, sta
     plan = compiled(edges, {"phases": phases}, pool={"kind": "buffer", "capacity": 8})
 
     assert stages(plan, "collect") == ["problems.load", "pool.write"]
-    assert stages(plan, "train") == ["pool.read", "actor.learn", "actor.sync"]
+    assert stages(plan, "train") == ["pool.read", "actor.learn"]
     assert plan.phase("train").epochs_of == "pool"
     assert plan.phase("collect").until == ("pool",)
 
@@ -369,3 +369,22 @@ def test_stages_with_weights_run_in_the_pool_and_others_in_the_driver(compiled: 
         "actor.learn": "main",
         "actor.sync": "main",
     }
+
+
+def test_weights_are_handed_on_only_if_something_reads_what_they_generate(
+    compiled: Compiled, stages: Names
+) -> None:
+    alone = compiled(["problems.rows -> actor.demonstrations"])
+    read = compiled(
+        [
+            "problems.rows -> actor.demonstrations",
+            "problems.rows -> actor.prompts",
+            "actor.rollouts -> exact.rollouts",
+            "held_out.rows -> probe.rows",
+            "exact.scores -> probe.scores",
+        ],
+        probe={"kind": "evaluate", "instead_of": "problems"},
+    )
+
+    assert stages(alone) == ["problems.load", "actor.learn"]
+    assert stages(read) == ["problems.load", "actor.learn", "actor.sync"]

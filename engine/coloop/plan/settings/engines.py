@@ -11,7 +11,7 @@ from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
 from coloop.plan.settings.weights import Weights
 from coloop.spec.adapters import standing_of
-from coloop.spec.groups import writing_pools
+from coloop.spec.groups import is_generation_read, writing_pools
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.rollout import Engine as EngineKind
 
@@ -102,7 +102,9 @@ class Engines:
     def known(self, settled: Mapping[tuple[str, str], EnginePlan]) -> Iterator[Engine]:
         for (group, _), settings in settled.items():
             weights = self.weights.get(group)
-            writers = tuple(node for node in settings.writers if self._is_used(node))
+            writers = tuple(
+                node for node in settings.writers if is_generation_read(self.outline.spec, node)
+            )
             if weights is not None and writers and settings.engine != "remote":
                 yield self._engine(weights, settings, writers)
 
@@ -195,14 +197,6 @@ class Engines:
         holding = self.weights[owner].pool.name
         others = [other for other in self.weights.values() if other.pool.name == pool.name]
         return holding == pool.name and any(other.trains for other in others)
-
-    def _is_used(self, node: str) -> bool:
-        """Whether anything reads what the node generates."""
-        ports = ("rollouts", "policy", "scores", "step_scores", "check", "returns")
-        graph = self.outline.spec.graph
-        return any(edge.source.port in ports for edge in graph.edges_out_of(node)) or (
-            "rewards" in graph.teaching_ports(node)
-        )
 
     def _engine(self, weights: Weights, settings: EnginePlan, writers: tuple[str, ...]) -> Engine:
         machine, facts = self.outline.machine, weights.implementation
