@@ -44,6 +44,17 @@ def test_a_check_gives_report_estimate_and_plan_in_one_answer(
     assert by_spec["plan"] == by_text["plan"]
 
 
+def test_formulas_of_an_estimate_on_demand(client: TestClient, loop: str) -> None:
+    checked = client.post("/api/check", json={"yaml": loop}).json()
+    terms = client.post("/api/terms", json={"yaml": loop}).json()
+
+    seconds = {one["stage"]: one["seconds"] for one in checked["estimate"]["stages"]}
+    told = {one["stage"]: one["term"] for one in terms["stages"] if one["phase"] is None}
+    assert {stage: term["value"] for stage, term in told.items()} == seconds
+    assert told["actor.learn"]["lines"][0]["formula"].startswith("3 × a forward pass")
+    assert client.post("/api/terms", json={"yaml": "nodes: 3"}).status_code == 422
+
+
 def test_a_check_says_rows_of_every_stage_and_who_trains(client: TestClient, loop: str) -> None:
     plan = client.post("/api/check", json={"yaml": loop}).json()["plan"]
 

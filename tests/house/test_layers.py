@@ -21,6 +21,7 @@ LIGHT = {
     "plan",
     "plan.settings",
     "plan.cost",
+    "plan.terms",
     "validate",
     "explain",
     "explain.controls",
@@ -59,6 +60,7 @@ OURS: dict[str, set[str]] = {
     "plan.weight_buckets": set(),
     "plan": {"spec", "plan.settings", "errors"},
     "plan.cost": {"spec", "plan.settings", "plan", "errors"},
+    "plan.terms": {"spec", "plan.settings", "plan", "plan.cost"},
     "validate": {
         *("spec", "plan.settings", "plan", "plan.cost", "errors", "data.templates", "data.chats"),
         *("data.files", "data.json_schemas", "sandbox", "sandbox.inside.parsing"),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Header, Response
 
+from coloop.plan.terms import Terms
 from coloop.spec import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
@@ -94,6 +95,12 @@ def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
     """Choose settings so that the loop fits a memory budget. What it learns and what is locked does
     not change."""
     return fitting.fit_loop(body, settings.roots)
+
+
+@router.post("/terms", operation_id="explainNumbers")
+def explain_numbers(body: LoopInput, settings: SettingsOf) -> Terms:
+    """The formulas behind the estimate of a loop: for each number its values and their sources."""
+    return service.terms(body, settings.roots)
 
 
 @router.post("/place", operation_id="placeLoop")

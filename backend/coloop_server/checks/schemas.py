@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from coloop.plan.batch_breakdown import BatchBreakdown
 from coloop.plan.cost import Estimate
-from coloop.plan.cost.report import Explanation, PhaseEstimate
+from coloop.plan.cost.report import Explanation, PhaseEstimate, StageCorrection
 from coloop.plan.settings.settings import Decision
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.modes import ModeName
@@ -122,6 +122,8 @@ class PredictedTime(Output):
     """Hours of all GPUs for the whole run; null unless its time is known, or without GPUs."""
     cost: float | None
     """`gpu_hours` at `hardware.price_per_gpu_hour`; null unless both are known."""
+    corrections: list[StageCorrection] = []
+    """Stages whose times are corrected by earlier runs on this machine."""
     memory_band: Band
     """Accuracy of the memory peaks."""
     time_band: Band
@@ -136,6 +138,7 @@ class PredictedTime(Output):
             total_seconds=explanation.total_seconds,
             gpu_hours=explanation.gpu_hours,
             cost=explanation.cost,
+            corrections=list(explanation.corrections),
             memory_band=Band(least=memory[0], most=memory[1]),
             time_band=Band(least=time[0], most=time[1]),
         )

@@ -14,6 +14,7 @@ from coloop.plan.explain import probe_line, update_line
 from coloop.plan.run_check import check_run
 from coloop.plan.settings.machine import Machine
 from coloop.plan.settings.resolver import Resolved
+from coloop.plan.terms import Terms, terms_of
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff
@@ -39,7 +40,7 @@ from coloop_server.checks.schemas import (
     PredictedTime,
 )
 from coloop_server.errors import NotAllowed
-from coloop_server.language import invalid, require_document
+from coloop_server.language import invalid, require_document, require_parsed
 from coloop_server.paths import Roots
 from coloop_server.remote_code import not_allowed
 from coloop_server.settings import Settings
@@ -103,6 +104,12 @@ def explanation_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Exp
         return explain(spec, unrolled, root=root)
     except ColoopError:
         return None
+
+
+def terms(body: LoopInput, roots: Roots) -> Terms:
+    """The formulas behind the numbers of `explanation_of`."""
+    spec = require_parsed(parsed_of(body))
+    return terms_of(spec, root=root_of(spec, roots))
 
 
 def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:

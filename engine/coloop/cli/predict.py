@@ -12,6 +12,7 @@ from rich.table import Table
 
 from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
+from coloop.cli.formulas import print_terms
 from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
 from coloop.cli.sizes import estimate_model, is_model
 from coloop.data.files.marks import write_whole
@@ -23,6 +24,7 @@ from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.run_check import check_run, refused_because, refused_words
 from coloop.plan.settings.settings import Note
+from coloop.plan.terms import terms_of
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.presets import patched
@@ -49,7 +51,8 @@ def estimate_command(
     ],
     settings: Settings = None,
     with_assumptions: Annotated[
-        bool, typer.Option("--explain", help="Also print the assumptions behind the numbers.")
+        bool,
+        typer.Option("--explain", help="Also print the formulas behind the numbers."),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -65,7 +68,9 @@ def estimate_command(
         document = estimate.model_dump(mode="json") | run_check.to_json()
         document["run"] = {name: getattr(explanation, name) for name in whole}
         if with_assumptions:
+            terms = terms_of(loop, checked.unrolled, root=checked.source.root)
             document["explain"] = explanation.model_dump(mode="json", exclude={"estimate"})
+            document["explain"]["terms"] = terms.model_dump(mode="json")
         print_json(document)
     else:
         out = console()
@@ -73,6 +78,8 @@ def estimate_command(
         _print_cost(out, explanation)
         if with_assumptions:
             _print_explanation(out, explanation)
+            _heading(out, "formulas")
+            print_terms(out, terms_of(loop, checked.unrolled, root=checked.source.root))
         else:
             shown = {node for gap in estimate.unknown for node in gap.nodes}
             for note in explanation.notes:

@@ -1210,6 +1210,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/terms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain Numbers
+         * @description The formulas behind the estimate of a loop: for each number its values and their sources.
+         */
+        post: operations["explainNumbers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3655,6 +3675,39 @@ export interface components {
             width: number;
         };
         /**
+         * Line
+         * @description What a name in a formula stands for.
+         */
+        Line: {
+            /**
+             * Depth
+             * @description 0: the number itself, 1: what its formula names, 2: what their formulas name, ...
+             */
+            depth: number;
+            /**
+             * Formula
+             * @description How it is computed from the names of other lines; null if it was not computed.
+             */
+            formula: string | null;
+            /**
+             * Name
+             * @description Empty: the number itself.
+             */
+            name: string;
+            /**
+             * Source
+             * @description Where a value that was not computed is from; null if nothing is said about it.
+             */
+            source: string | null;
+            /**
+             * Unit
+             * @enum {string}
+             */
+            unit: "" | "B" | "s" | "FLOP/s" | "B/s" | "tokens" | "GPU-hours" | "money";
+            /** Value */
+            value: number;
+        };
+        /**
          * LogEvent
          * @description A log message of the run.
          */
@@ -4445,6 +4498,29 @@ export interface components {
             stages: string[];
         };
         /**
+         * PartTerm
+         * @description Memory of one part.
+         */
+        PartTerm: {
+            /**
+             * Bytes
+             * @description As in `PartEstimate`: that of a pool with these names and bytes.
+             */
+            bytes: number;
+            /** Node */
+            node: string;
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "weights" | "gradients" | "optimizer" | "activations" | "logits" | "kv_cache" | "transfer" | "overhead";
+            /** Pool */
+            pool: string;
+            /** Stages */
+            stages: string[];
+            term: components["schemas"]["Term"];
+        };
+        /**
          * PastedRows
          * @description Rows that are part of the request.
          */
@@ -4492,6 +4568,15 @@ export interface components {
             spec?: JsonObject | null;
             /** Yaml */
             yaml: string;
+        };
+        /**
+         * PeakTerm
+         * @description The peak of the first GPU, or process, of a pool.
+         */
+        PeakTerm: {
+            /** Pool */
+            pool: string;
+            term: components["schemas"]["Term"];
         };
         /**
          * PhaseEstimate
@@ -4601,6 +4686,15 @@ export interface components {
              * @enum {string}
              */
             type: "phase";
+        };
+        /**
+         * PhaseTerm
+         * @description Seconds of a phase's step.
+         */
+        PhaseTerm: {
+            /** Phase */
+            phase: string;
+            term: components["schemas"]["Term"];
         };
         /** PlaceResult */
         PlaceResult: {
@@ -4857,6 +4951,12 @@ export interface components {
          * @description Estimated times of a loop, and how accurate time and memory are.
          */
         PredictedTime: {
+            /**
+             * Corrections
+             * @description Stages whose times are corrected by earlier runs on this machine.
+             * @default []
+             */
+            corrections: components["schemas"]["StageCorrection"][];
             /**
              * Cost
              * @description `gpu_hours` at `hardware.price_per_gpu_hour`; null unless both are known.
@@ -6153,6 +6253,32 @@ export interface components {
             step: number;
         };
         /**
+         * StageCorrection
+         * @description What the time of a stage was multiplied by.
+         */
+        StageCorrection: {
+            /**
+             * Factor
+             * @description Earlier runs on this machine took so many times their prediction.
+             */
+            factor: number;
+            /**
+             * Is Same
+             * @description Whether they are of the same model or code; otherwise of others of its kind.
+             */
+            is_same: boolean;
+            /**
+             * Runs
+             * @description Number of measurements that the factor is the median of.
+             */
+            runs: number;
+            /**
+             * Stage
+             * @description Name of the stage: `node.verb`.
+             */
+            stage: string;
+        };
+        /**
          * StageEstimate
          * @description Estimated time of one run of a stage.
          */
@@ -6472,6 +6598,21 @@ export interface components {
             type: "stage.started";
         };
         /**
+         * StageTerm
+         * @description Seconds of a stage.
+         */
+        StageTerm: {
+            /**
+             * Phase
+             * @description Null: in the phase with its largest load, as in `StageEstimate`; others are listed if they
+             *     differ.
+             */
+            phase: string | null;
+            /** Stage */
+            stage: string;
+            term: components["schemas"]["Term"];
+        };
+        /**
          * StepGauges
          * @description Gauges of a run when a step, an evaluation after it, or the run ended.
          */
@@ -6611,6 +6752,47 @@ export interface components {
             };
             /** @description JSON Schema of its settings. */
             schema: components["schemas"]["JsonSchema"];
+        };
+        /**
+         * Term
+         * @description A number of an estimate with its formula.
+         */
+        Term: {
+            /**
+             * Lines
+             * @description The formula of the number itself first; then what it refers to, in the order of reading.
+             */
+            lines: components["schemas"]["Line"][];
+            /**
+             * Source
+             * @description Where the formula is from.
+             */
+            source?: string | null;
+            /**
+             * Unit
+             * @enum {string}
+             */
+            unit: "" | "B" | "s" | "FLOP/s" | "B/s" | "tokens" | "GPU-hours" | "money";
+            /** Value */
+            value: number;
+        };
+        /**
+         * Terms
+         * @description Formulas of an estimate. Numbers that are not known have none.
+         */
+        Terms: {
+            cost: components["schemas"]["Term"] | null;
+            gpu_hours: components["schemas"]["Term"] | null;
+            /** Parts */
+            parts: components["schemas"]["PartTerm"][];
+            /** Peaks */
+            peaks: components["schemas"]["PeakTerm"][];
+            /** Stages */
+            stages: components["schemas"]["StageTerm"][];
+            /** Steps */
+            steps: components["schemas"]["PhaseTerm"][];
+            /** @description Seconds of the whole run. */
+            total: components["schemas"]["Term"] | null;
         };
         /** Token */
         Token: {
@@ -6868,6 +7050,7 @@ export type JsonValue = components['schemas']['JsonValue'];
 export type KindInfo = components['schemas']['KindInfo'];
 export type LearningInfo = components['schemas']['LearningInfo'];
 export type Lengths = components['schemas']['Lengths'];
+export type Line = components['schemas']['Line'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type Loop = components['schemas']['Loop'];
 export type LoopHit = components['schemas']['LoopHit'];
@@ -6894,11 +7077,14 @@ export type OverlapPair = components['schemas']['OverlapPair'];
 export type ParseResult = components['schemas']['ParseResult'];
 export type ParseText = components['schemas']['ParseText'];
 export type PartEstimate = components['schemas']['PartEstimate'];
+export type PartTerm = components['schemas']['PartTerm'];
 export type PastedRows = components['schemas']['PastedRows'];
 export type PatchResult = components['schemas']['PatchResult'];
 export type PatchText = components['schemas']['PatchText'];
+export type PeakTerm = components['schemas']['PeakTerm'];
 export type PhaseEstimate = components['schemas']['PhaseEstimate'];
 export type PhaseEvent = components['schemas']['PhaseEvent'];
+export type PhaseTerm = components['schemas']['PhaseTerm'];
 export type PlaceResult = components['schemas']['PlaceResult'];
 export type Placed = components['schemas']['Placed'];
 export type PlacedPool = components['schemas']['PlacedPool'];
@@ -6957,11 +7143,13 @@ export type SpanEstimate = components['schemas']['SpanEstimate'];
 export type SpecChange = components['schemas']['SpecChange'];
 export type SpecChanges = components['schemas']['SpecChanges'];
 export type StageAtWork = components['schemas']['StageAtWork'];
+export type StageCorrection = components['schemas']['StageCorrection'];
 export type StageEstimate = components['schemas']['StageEstimate'];
 export type StageFinished = components['schemas']['StageFinished'];
 export type StageGauge = components['schemas']['StageGauge'];
 export type StageSeconds = components['schemas']['StageSeconds'];
 export type StageStarted = components['schemas']['StageStarted'];
+export type StageTerm = components['schemas']['StageTerm'];
 export type StepGauges = components['schemas']['StepGauges'];
 export type StopRequest = components['schemas']['StopRequest'];
 export type StopRun = components['schemas']['StopRun'];
@@ -6972,6 +7160,8 @@ export type StreamHello = components['schemas']['StreamHello'];
 export type StreamMessage = components['schemas']['StreamMessage'];
 export type StreamPing = components['schemas']['StreamPing'];
 export type TaskInfo = components['schemas']['TaskInfo'];
+export type Term = components['schemas']['Term'];
+export type Terms = components['schemas']['Terms'];
 export type Token = components['schemas']['Token'];
 export type TokenText = components['schemas']['TokenText'];
 export type TokenizedRows = components['schemas']['TokenizedRows'];
@@ -14855,6 +15045,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PatchResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    explainNumbers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoopInput"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Terms"];
                 };
             };
             /** @description Bad Request */

@@ -54,6 +54,7 @@ const TIME: PredictedTime = {
   main: "rl",
   total_seconds: 100,
   gpu_hours: null,
+  corrections: [],
   cost: null,
   memory_band: { least: 0.8, most: 1.2 },
   time_band: { least: 0.7, most: 1.4 },

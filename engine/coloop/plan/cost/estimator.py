@@ -1,6 +1,6 @@
 """Puts survey, memory and times together into one estimate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from coloop.plan.cost.report import (
     StageEstimate,
     UnknownModel,
 )
-from coloop.plan.cost.timeline import Run, pace_of
+from coloop.plan.cost.timeline import Pace, Run, pace_of
 from coloop.plan.overlap import overlap_of
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.facts import origin_of
@@ -51,8 +51,8 @@ def explain(
     unrolled = unrolled if unrolled is not None else Unrolled(spec)
     resolved = unrolled.settings(root)
     survey, memory = resolved.survey, resolved.memory
-    times = _Times(spec, survey, memory)
-    sized = _BySizes(unrolled, root, times)
+    times = Times(spec, survey, memory)
+    sized = BySizes(unrolled, root, times)
     phases: list[PhaseEstimate] = []
     stages_in: dict[str, tuple[StageEstimate, ...]] = {}
     main, step_of_parts, most = None, 0.0, (False, -1.0)
@@ -66,7 +66,7 @@ def explain(
             main, step_of_parts, most = estimated_phase, step, weight
     known = [phase.seconds for phase in phases if phase.seconds is not None]
     total = sum(known) if len(known) == len(phases) and known else None
-    hours = _gpu_hours(total, survey.machine.preset.gpus)
+    hours = gpu_hours(total, survey.machine.preset.gpus)
     price = spec.hardware.price_per_gpu_hour
     estimated = _estimate(spec, times, main)
     return Explanation(
@@ -106,17 +106,20 @@ def explain(
     )
 
 
-def _gpu_hours(seconds: float | None, gpus: int) -> float | None:
+def gpu_hours(seconds: float | None, gpus: int) -> float | None:
     """GPU-hours of a run: all GPUs are occupied until it ends."""
     return None if seconds is None or not gpus else seconds * gpus / 3600
 
 
-class _Times:
+class Times:
+    """Times of a loop's stages and phases."""
+
     def __init__(self, spec: LoopSpec, survey: Survey, memory: Memory) -> None:
         self.spec, self.survey, self.memory = spec, survey, memory
         self._clock = Clock(survey, memory)
         self.of_stages = {stage: self._clock.time(stage) for stage in survey.stages}
-        self._missing = dict(_missing_times(survey, memory))
+        """Each with its largest load over all phases."""
+        self.missing = dict(_missing_times(survey, memory))
         """Reasons for stages without a time."""
         self._pools = {
             stage: pool.name
@@ -129,7 +132,7 @@ class _Times:
         """Time of a stage in one phase, or in the phase with the largest load."""
         learns = load is not None and name.endswith(".learn")
         time = self._clock.time(name, load) if learns else self.of_stages[name]
-        is_known = name not in self._missing
+        is_known = name not in self.missing
         return StageEstimate(
             stage=name,
             node=name.rsplit(".", 1)[0],
@@ -137,7 +140,7 @@ class _Times:
             samples_per_second=time.samples / time.seconds if is_known else None,
             tokens_per_second=time.tokens / time.seconds if is_known else None,
             bound=time.bound,
-            reason=self._missing.get(name),
+            reason=self.missing.get(name),
         )
 
     def stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:
@@ -152,14 +155,9 @@ class _Times:
         for stage in stages:
             if stage.verb == "learn":
                 seconds[stage.name] = self._clock.time(stage.name, load).seconds
-        probes = {
-            f"{name}.evaluate": phase.flat.overrides.get(f"nodes.{name}.every", node.every)
-            for name, node in self.spec.nodes.items()
-            if node.kind == "evaluate"
-        }
-        pace = pace_of(stages, seconds, self._pools, self._overlap)
-        counted = pace.seconds + sum(seconds[probe] / every for probe, every in probes.items())
-        is_known = not self._missing.keys() & {*probes, *(stage.name for stage in stages)}
+        pace, counted = self.step_of(phase, seconds)
+        needed = {*self.probes_in(phase), *(stage.name for stage in stages)}
+        is_known = not self.missing.keys() & needed
         step = counted if is_known else None
         return PhaseEstimate(
             name=phase.name,
@@ -169,6 +167,21 @@ class _Times:
             stages=tuple(stage.name for stage in stages),
             spans=tuple(map(_span, pace.runs)) if is_known else (),
         ), counted
+
+    def step_of(self, phase: UnrolledPhase, seconds: Mapping[str, float]) -> tuple[Pace, float]:
+        """The pace of a phase whose stages take these seconds, and its step with evaluations spread
+        over the steps."""
+        pace = pace_of(phase.step.stages, seconds, self._pools, self._overlap)
+        probes = (seconds[probe] / every for probe, every in self.probes_in(phase).items())
+        return pace, pace.seconds + sum(probes)
+
+    def probes_in(self, phase: UnrolledPhase) -> dict[str, int]:
+        """Evaluations, with the steps between two of them."""
+        return {
+            f"{name}.evaluate": phase.flat.overrides.get(f"nodes.{name}.every", node.every)
+            for name, node in self.spec.nodes.items()
+            if node.kind == "evaluate"
+        }
 
 
 def _span(run: Run) -> SpanEstimate:
@@ -189,14 +202,14 @@ SIZES = frozenset(
 """Fields that change the work of a step, where a phase sets them."""
 
 
-class _BySizes:
+class BySizes:
     """Stage times for phases that set sizes of their own."""
 
-    def __init__(self, unrolled: Unrolled, root: Path | None, times: _Times) -> None:
+    def __init__(self, unrolled: Unrolled, root: Path | None, times: Times) -> None:
         self._unrolled, self._root = unrolled, root
-        self._times: dict[tuple[tuple[str, Any], ...], _Times] = {(): times}
+        self._times: dict[tuple[tuple[str, Any], ...], Times] = {(): times}
 
-    def times_in(self, phase: UnrolledPhase) -> _Times:
+    def times_in(self, phase: UnrolledPhase) -> Times:
         sizes = tuple(
             (path, value)
             for path, value in sorted(phase.flat.overrides.items())
@@ -211,11 +224,11 @@ class _BySizes:
             )
             conditions = replace(survey.conditions, begun=begun)
             resolved = self._unrolled.again(spec).settings(self._root, conditions)
-            self._times[sizes] = _Times(spec, resolved.survey, resolved.memory)
+            self._times[sizes] = Times(spec, resolved.survey, resolved.memory)
         return self._times[sizes]
 
 
-def _estimate(spec: LoopSpec, times: _Times, main: PhaseEstimate | None) -> Estimate:
+def _estimate(spec: LoopSpec, times: Times, main: PhaseEstimate | None) -> Estimate:
     survey, memory = times.survey, times.memory
     return Estimate(
         step_seconds=main.step_seconds if main else 0.0,

@@ -9,11 +9,12 @@ BF16 (tests/bench/README.md).
 from dataclasses import dataclass
 
 from coloop.plan.settings.architecture import Architecture
+from coloop.plan.settings.traced import Constant, named
 from coloop.spec.table_sizes import TableSize
 
-HALF_GAIN = 2.0
+HALF_GAIN = Constant(2.0, "speed-up of products in bfloat16")
 """Speed-up of products in bfloat16 on a CPU with instructions for it."""
-SLOWER_AROUND = 1.8
+SLOWER_AROUND = Constant(1.8, "slow-down beside products without AVX-512")
 """Slow-down of work besides matrix products on a core without AVX-512. Fitted to nine preset loops
 on a core with AVX2: CPU time in 18 phases was 0.42 to 2.31 times the prediction, in nine of them
 within a factor of 1.5."""
@@ -21,42 +22,43 @@ THREADS_EXPONENT = 0.25
 """Speed of products is proportional to this power of the threads of a process, for models that are
 wide enough (`machine.WIDTH_OF_THREAD`): two threads are 1.2 times as fast as one. Other work gains
 almost nothing, so a step with 20M parameters and short texts is 1.1 times as fast."""
-AROUND_SECONDS = 1.2e-6
+AROUND_SECONDS = Constant(1.2e-6, "time of a token in a layer, beside products", unit="s")
 """Per token and layer of a pass, besides products: norms, attention, activations. The next constant
 is the same for each unit of the hidden size."""
-AROUND_WIDTH_SECONDS = 2.1e-8
-LAYER_SECONDS = 2.0e-4
+AROUND_WIDTH_SECONDS = Constant(2.1e-8, "the same for each unit of the hidden size", unit="s")
+LAYER_SECONDS = Constant(2.0e-4, "least time of a layer", unit="s")
 """Per layer of a forward pass, independent of its tokens."""
-LEARNED_LAYER_SECONDS = 1.8e-3
+LEARNED_LAYER_SECONDS = Constant(1.8e-3, "least time of a layer, forward and backward", unit="s")
 """Per layer of a forward and backward pass, independent of its tokens."""
-UPDATE_SECONDS = 3.2e-3
+UPDATE_SECONDS = Constant(3.2e-3, "least time of an optimizer step", unit="s")
 """Per optimizer step, besides passes and parameters."""
-PARAMETER_SECONDS = 6.4e-9
+PARAMETER_SECONDS = Constant(6.4e-9, "time of a parameter in an optimizer step", unit="s")
 """Per parameter of an optimizer step, which reads gradient, moments and weight and writes them."""
-WRITING_SHARE, PACKED_SHARE = 0.5, 0.75
+WRITING_SHARE = Constant(0.5, "speed of products of few rows")
+PACKED_SHARE = Constant(0.75, "speed of products of few rows, packed")
 """Speed of products of few rows relative to those of a pass: with matrices as stored, and
 packed."""
 CACHED_BYTES = 2**27
 """Largest size of weights that stay in the CPU's cache between tokens, so that the shares above
 apply."""
-MEMORY_BYTES_PER_SECOND = 8.4e9
+MEMORY_BYTES_PER_SECOND = Constant(8.4e9, "memory bandwidth of a core", unit="B/s")
 """Memory bandwidth of one core for larger weights; the next constant is the share of their
 products. Measured on an AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16
 and 64 rows."""
-STREAMED_SHARE = 0.8
+STREAMED_SHARE = Constant(0.8, "speed of products from memory")
 PACKED_TOKENS = 32
 """New tokens from which packing the matrices pays off."""
 PACKED_BYTES = 2**28
 """Largest size of weights that are packed."""
-WRITTEN_LAYER_SECONDS = 5.0e-4
+WRITTEN_LAYER_SECONDS = Constant(5.0e-4, "least time of a layer for a token", unit="s")
 """Per layer and generated token, independent of the number of rows."""
-WRITTEN_ROW_SECONDS = 1.0e-6
+WRITTEN_ROW_SECONDS = Constant(1.0e-6, "time of a row in a layer for a token", unit="s")
 """Per row, layer and generated token. The next constant is the same for each token of context."""
-WRITTEN_CONTEXT_SECONDS = 1.0e-8
-SYNC_SECONDS = 8.0e-3
+WRITTEN_CONTEXT_SECONDS = Constant(1.0e-8, "the same for each token of context", unit="s")
+SYNC_SECONDS = Constant(8.0e-3, "least time of a sync", unit="s")
 """To send new weights to an engine in the same process and verify them. The next constant is the
 same for each parameter."""
-SYNC_PARAMETER_SECONDS = 6.0e-9
+SYNC_PARAMETER_SECONDS = Constant(6.0e-9, "time of a parameter in a sync", unit="s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,8 @@ class Core:
     def products(self) -> float:
         """Operations per second of all threads, each on its own core."""
         gain = float(self.threads**THREADS_EXPONENT)
-        return self.flops * gain * (HALF_GAIN if self.is_half else 1.0)
+        speed = self.flops * gain * (HALF_GAIN if self.is_half else 1.0)
+        return named("operations a second of a process", speed, "FLOP/s")
 
 
 def pass_seconds(
@@ -85,8 +88,10 @@ def pass_seconds(
     token."""
     flops = 2 * active + 2 * arch.layers * arch.query_width * length
     around = arch.layers * (AROUND_SECONDS + AROUND_WIDTH_SECONDS * arch.hidden_size)
-    around *= core.around
-    return tokens * (flops / core.products + around) * core.crowding
+    around = named("time of a token beside products", around * core.around, "s")
+    flops = named("operations of a token", flops)
+    passed = tokens * (flops / core.products + around) * core.crowding
+    return named("a forward pass", passed, "s")
 
 
 def learned_seconds(
@@ -103,11 +108,12 @@ def learned_seconds(
     repeated. `micro_batches`: passes that the tokens are divided into."""
     once = pass_seconds(core, arch, active, tokens, length)
     fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding * core.around
-    return (3 + recompute) * once + fixed
+    return (3 + recompute) * once + named("least time of the layers", fixed, "s")
 
 
 def stepped_seconds(core: Core, trainable: float) -> float:
-    return (UPDATE_SECONDS + trainable * PARAMETER_SECONDS) * core.crowding
+    seconds = (UPDATE_SECONDS + trainable * PARAMETER_SECONDS) * core.crowding
+    return named("an optimizer step", seconds, "s")
 
 
 def written_seconds(
@@ -138,7 +144,12 @@ def written_seconds(
     calls = steps * arch.layers * WRITTEN_LAYER_SECONDS * core.crowding * core.around
     read = texts.rows / texts.alike * texts.prompt
     prompts = pass_seconds(core, arch, active, read, texts.prompt)
-    return calls + fetched + prompts + tokens * (products + around) * core.crowding
+    return (
+        named("least time of the layers", calls, "s")
+        + named("weights read from memory", fetched, "s")
+        + named("prompts", prompts, "s")
+        + named("tokens of all rows", tokens * (products + around) * core.crowding, "s")
+    )
 
 
 def synced_seconds(total: float) -> float:

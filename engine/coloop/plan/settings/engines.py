@@ -9,6 +9,7 @@ from typing import Any
 from coloop.plan.settings.architecture import kv_bytes_per_token
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
+from coloop.plan.settings.traced import named
 from coloop.plan.settings.weights import Weights
 from coloop.spec.adapters import standing_of
 from coloop.spec.groups import is_generation_read, writing_pools
@@ -65,13 +66,15 @@ class Engine:
     @property
     def weight_bytes(self) -> float:
         weights = self.weights
-        return weights.precision.engine_bytes * weights.count.total / self.tensor_parallel
+        whole = weights.precision.engine_bytes * weights.count.total
+        return named("weights of the engine", whole / self.tensor_parallel, "B")
 
     @property
     def token_bytes(self) -> float:
         """Cache bytes per token and GPU."""
         width = self.cache_bytes
-        return kv_bytes_per_token(self.weights.arch, width, self.tensor_parallel, self.length)
+        each = kv_bytes_per_token(self.weights.arch, width, self.tensor_parallel, self.length)
+        return named("cache of a token", each, "B")
 
     @property
     def cache_bytes(self) -> int:

@@ -13,6 +13,7 @@ from math import ceil
 from coloop.plan.settings.distillation import COMPARE_BYTES, compares_words
 from coloop.plan.settings.settings import PLAIN_FAMILIES, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.traced import named
 from coloop.plan.settings.training import (
     Instant,
     TrainingStep,
@@ -96,7 +97,8 @@ class UpdateWork:
         self.sequences = rows * self.sides
         """Texts, without repeats by epochs and updates."""
         texts = sum(t.rows * t.sides for t in tables)
-        self.length = sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0)
+        mean = sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0)
+        self.length = named("mean text", mean, "tokens")
         self.length_max = max(max(table.length_max for table in tables), 1.0)
         self.longest = _longest(survey, weights, tables)
         self.read = _read(survey, weights, tables)
@@ -269,7 +271,7 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
     # autocast on a GPU; embeddings stay as they are held, and so does the residual stream
     is_cast = casts and weights.scheme in WHOLE and bool(weights.pool.gpus)
     facts, compute = weights.implementation, weights.precision.compute_bytes
-    tokens = ceil(work.longest.tokens(rows * work.sides))
+    tokens = named("tokens at once", ceil(work.longest.tokens(rows * work.sides)), "tokens")
     own = tokens / settings.context_parallel
     is_cut = settings.loss_chunk is not None and settings.loss_chunk < own
     loss = facts.chunk_loss_bytes if is_cut else facts.loss_bytes

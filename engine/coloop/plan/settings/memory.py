@@ -26,6 +26,7 @@ from coloop.plan.settings.serving import (
 )
 from coloop.plan.settings.settings import PLAIN_FAMILIES, Sleep
 from coloop.plan.settings.survey import Survey
+from coloop.plan.settings.traced import named
 from coloop.plan.settings.training import (
     CPU_PROCESS_BYTES,
     SCORE_BYTES,
@@ -155,8 +156,9 @@ class Memory:
         ]
         if not owners:
             return
-        size = process_bytes(gpus=pool.gpus) if pool.gpus else CPU_PROCESS_BYTES
-        yield Claim(owners[0], "overhead", size, stages)
+        sizes = process_bytes(gpus=pool.gpus) if pool.gpus else (CPU_PROCESS_BYTES,)
+        for size in sizes:
+            yield Claim(owners[0], "overhead", size, stages)
 
     def _resting(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
         for weights in self._weights(pool):
@@ -224,7 +226,7 @@ class Memory:
             yield Claim(node, "activations", serving.workspace, written)
             return
         visible = survey.machine.visible_bytes(pool)
-        share = self._engine_share(engine, rest, visible)
+        share = named("share of the GPU for vLLM", self._engine_share(engine, rest, visible))
         self.shares[engine.weights.name, pool.name] = share
         serving = serve_from_budget(engine, share * visible)
         self.servings[node] = serving
@@ -370,7 +372,8 @@ def gathered_bytes(weights: Weights) -> float:
     held: float = (
         weights.precision.master_bytes if weights.trains_all else weights.precision.frozen_bytes
     )
-    largest, total = held * largest_weight(weights.arch), held * weights.count.total
+    largest = named("largest weight", held * largest_weight(weights.arch), "B")
+    total = held * weights.count.total
     ranks = weights.shards * weights.update.tensor_parallel
     return gather_buffer_bytes(largest, total, "cuda", ranks)
 

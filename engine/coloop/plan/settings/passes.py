@@ -17,45 +17,53 @@ from functools import lru_cache
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
+from coloop.plan.settings.traced import Constant, named
 from coloop.spec.presets import DeviceFacts
 
-PRODUCT_SHARE = 1.35
+PRODUCT_SHARE = Constant(1.35, "what products alone reach, relative to it")
 """Of `training_share`, what products alone reach: that share counts the FLOPs of the model and the
 time of everything else too."""
-MEMORY_SHARE = 0.85
+MEMORY_SHARE = Constant(0.85, "share of the bandwidth that kernels reach")
 """Of the bandwidth, what elementwise kernels reach."""
-BACKWARD_ATTENTION = 2.5
+BACKWARD_ATTENTION = Constant(2.5, "attention backward, relative to forward", "arXiv 2307.08691")
 """FLOPs of attention backward, relative to forward: five products of the two, as flash attention
 recomputes the scores (Dao 2023, arXiv 2307.08691)."""
-FP8_GAIN = 1.8
+FP8_GAIN = Constant(1.8, "speed-up of fp8 products")
 """Speed-up of fp8 products over bfloat16: their peak is twice as high."""
-FP8_CASTS = 5.0
+FP8_CASTS = Constant(5.0, "bytes a value that is cast to fp8")
 """Bytes a value that goes into an fp8 product: read twice (for its maximum, and to be cast), and
 written once."""
-LOSS_TRAFFIC = {True: 40.0, False: 16.0}
+LOSS_TRAFFIC = {
+    True: Constant(40.0, "bytes read and written a logit"),
+    False: Constant(16.0, "bytes read and written a logit"),
+}
 """Bytes read and written for each logit, with and without a gradient."""
-ADAPTER_TRAFFIC = 6.0
+ADAPTER_TRAFFIC = Constant(6.0, "bytes for each input and output of an adapted matrix")
 """Bytes for each input and output of an adapted matrix: the input is read again, the output is
 written, scaled and added."""
-LAUNCH_SECONDS = {True: 3.0e-4, False: 9.0e-4}
+LAUNCH_SECONDS = {
+    True: Constant(3.0e-4, "least time of a layer", unit="s"),
+    False: Constant(9.0e-4, "least time of a layer", unit="s"),
+}
 """Least time of a layer forward, with fused kernels and with modules of transformers: kernels are
 launched one by one. Models of transformers take 0.9 ms a layer for a single token too
 (`serving.EAGER_SECONDS`)."""
-EXPERTS_SECONDS = 3.2e-3
+EXPERTS_SECONDS = Constant(3.2e-3, "least time of the experts of a layer", unit="s")
 """The same of the experts of a layer: tokens are counted, sorted and sent, and the host waits for
 the counts."""
-BACKWARD_LAUNCHES = 1.5
+BACKWARD_LAUNCHES = Constant(1.5, "launches backward, relative to forward")
 """Launches backward, relative to forward."""
 
 Attention = Literal["flash2", "native", "triton"]
 """Kernels of attention: FlashAttention-2; those written for the tensor cores of the GPU's own
 generation (FlashAttention-3 and 4, cuDNN); FlashAttention in Triton with a bias."""
-FLASH2_SHARE, FLASH2_FLOPS = 0.62, 360e12
+FLASH2_SHARE = Constant(0.62, "share of the peak that FlashAttention-2 reaches")
+FLASH2_FLOPS = Constant(360e12, "operations a second of FlashAttention-2", unit="FLOP/s")
 """FlashAttention-2 does not use the asynchronous tensor cores of Hopper and Blackwell, and is
 hardly faster there (Shah 2024, arXiv 2407.08608, figure 5)."""
-NATIVE_SHARE = 0.52
+NATIVE_SHARE = Constant(0.52, "share of the peak that attention reaches")
 """Of the peak, forward and backward together: FlashAttention-3 on an H100 and 4 on a B200."""
-TRITON_SHARE = 0.55
+TRITON_SHARE = Constant(0.55, "share of FlashAttention-2 that attention reaches")
 """Of FlashAttention-2."""
 
 
@@ -110,12 +118,14 @@ class TokenSeconds:
 
     @property
     def total(self) -> float:
-        return max(self.products + self.attention + self.traffic, self.launches)
+        computed = self.products + self.attention + self.traffic
+        return named("a token", max(computed, self.launches), "s")
 
 
 def product_flops(gpu: DeviceFacts) -> float:
     """FLOPs a second of large 16-bit products in training."""
-    return gpu.bf16_flops * min(gpu.training_share * PRODUCT_SHARE, 0.85)
+    share = min(gpu.training_share * PRODUCT_SHARE, 0.85)
+    return named("operations a second that products reach", gpu.bf16_flops * share, "FLOP/s")
 
 
 def attention_speed(gpu: DeviceFacts, attention: Attention) -> float:
@@ -151,13 +161,14 @@ def token_seconds(
     launches = LAUNCH_SECONDS[kernels.is_fused] * arch.layers
     if arch.moe is not None:
         launches += EXPERTS_SECONDS * (arch.layers - arch.moe.dense_layers)
+    attention = covered * attention_flops(arch, work.length)
+    attention /= attention_speed(gpu, kernels.attention)
+    moved = named("bytes moved for a token", moved, "B")
     return TokenSeconds(
-        products=products,
-        attention=covered
-        * attention_flops(arch, work.length)
-        / attention_speed(gpu, kernels.attention),
-        traffic=moved / (MEMORY_SHARE * gpu.bandwidth),
-        launches=rounds * launches / max(work.micro_batch, 1.0),
+        products=named("products of a token", products, "s"),
+        attention=named("attention of a token", attention, "s"),
+        traffic=named("memory traffic of a token", moved / (MEMORY_SHARE * gpu.bandwidth), "s"),
+        launches=named("launches of a token", rounds * launches / max(work.micro_batch, 1.0), "s"),
     )
 
 
@@ -171,7 +182,7 @@ def _times(work: Pass) -> float:
 
 def attention_flops(arch: Architecture, length: float) -> float:
     """FLOPs of causal attention forward for a token, mean over a text of `length` tokens."""
-    width = float(arch.query_width)
+    width: float = arch.query_width
     if (latent := arch.latent) is not None:
         width = arch.heads * (latent.plain_dim + latent.rope_dim + latent.value_dim) / 2
     layers = arch.layers if arch.attention_layers is None else arch.attention_layers
@@ -180,7 +191,7 @@ def attention_flops(arch: Architecture, length: float) -> float:
     if windowed:
         window = min(float(arch.sliding_window or 0), length)
         seen += windowed * window * (1 - window / (2 * max(length, 1.0)))
-    return 4 * width * seen
+    return named("operations of attention forward", 4 * width * seen)
 
 
 @lru_cache(maxsize=256)
@@ -192,7 +203,7 @@ def layers_traffic(arch: Architecture, kernels: Kernels) -> float:
     """
     h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
     norm, rotary, activation = (4, 4, 6) if kernels.is_fused else (36, 20, 10)
-    moved = float(arch.norms_per_layer * norm * h + 12 * h + rotary * (q + k))
+    moved: float = arch.norms_per_layer * norm * h + 12 * h + rotary * (q + k)
     moved += activation * _inner(arch)
     if arch.qk_norm:
         moved += norm * (q + k)
@@ -200,7 +211,7 @@ def layers_traffic(arch: Architecture, kernels: Kernels) -> float:
     if arch.moe is not None:
         sparse = arch.layers - arch.moe.dense_layers
         moved += sparse * kernels.routed_bytes * h * arch.moe.active_experts
-    return moved
+    return named("bytes moved by the layers forward", moved, "B")
 
 
 def _inner(arch: Architecture) -> int:
@@ -215,7 +226,7 @@ def _product_values(arch: Architecture) -> float:
     h, q, k, inner = arch.hidden_size, arch.query_width, arch.kv_width, _inner(arch)
     inputs = 2 * h + q + inner
     outputs = q + 2 * k + 2 * h + 2 * inner
-    return float(inputs + 2 * outputs)
+    return inputs + 2 * outputs
 
 
 def count_tensors(arch: Architecture) -> int:

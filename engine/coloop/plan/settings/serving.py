@@ -13,6 +13,7 @@ from typing import Literal
 
 from coloop.plan.settings.architecture import kv_bytes_per_token
 from coloop.plan.settings.engines import Engine
+from coloop.plan.settings.traced import Constant, listed, named
 from coloop.plan.settings.training import forward_bytes
 from coloop.spec.presets import DeviceFacts
 from coloop.spec.table_sizes import TableSize
@@ -21,11 +22,23 @@ GIB = 2**30
 BLOCK = 16
 PREFILL_TOKENS = 8192
 """Most prompt tokens per pass."""
-DRAW_BYTES = 10.0
+DRAW_BYTES = Constant(10.0, "bytes a logit while tokens are drawn")
 """Bytes per sequence and vocabulary entry while the torch engine samples: 16-bit logits, float32
 logits and log-probs."""
-SAMPLER_BYTES = 38.5
+SAMPLER_BYTES = Constant(38.5, "bytes a logit in vLLM's sampler")
 """Bytes per sequence and vocabulary entry in vLLM's sampler if all sequences sample at once."""
+
+
+LIBRARY_BYTES = {
+    False: Constant(0.14 * GIB, "vLLM outside of torch", unit="B"),
+    True: Constant(0.54 * GIB, "vLLM outside of torch", unit="B"),
+}
+"""Of vLLM's process, without and with communication between GPUs."""
+ASLEEP_BYTES = {
+    False: Constant(0.8 * GIB, "vLLM while it sleeps", unit="B"),
+    True: Constant(2.4 * GIB, "vLLM while it sleeps", unit="B"),
+}
+"""The same while it sleeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +61,7 @@ def serve_from_budget(engine: Engine, budget: float) -> Serving:
         weights.arch, compute_bytes=weights.precision.compute_bytes, tensor_parallel=tensor
     )
     sampler = SAMPLER_BYTES * engine.at_once * weights.arch.vocab_size
-    workspace = max(sampler, PREFILL_TOKENS * token)
+    workspace = named("workspace of the engine", max(sampler, PREFILL_TOKENS * token), "B")
     left = budget - engine.weight_bytes - workspace - library_bytes(tensor)
     tokens = int(left // (BLOCK * engine.token_bytes)) * BLOCK if left > 0 else 0
     return Serving(
@@ -78,12 +91,12 @@ def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Se
 
 def library_bytes(tensor_parallel: int) -> float:
     """Memory of vLLM's process outside of torch, more with communication between GPUs."""
-    return (0.14 if tensor_parallel == 1 else 0.54) * GIB
+    return LIBRARY_BYTES[tensor_parallel > 1]
 
 
 def asleep_bytes(tensor_parallel: int) -> float:
     """GPU memory that vLLM keeps while it sleeps."""
-    return (0.8 if tensor_parallel == 1 else 2.4) * GIB
+    return ASLEEP_BYTES[tensor_parallel > 1]
 
 
 # Time of generation on GPUs: a roofline model over the tokens of many rows.
@@ -93,25 +106,28 @@ def asleep_bytes(tensor_parallel: int) -> float:
 # which no further GPU shortens. Checked against published throughput of saturated engines and of
 # single rows.
 
-BANDWIDTH_SHARE = 0.85
-COMPUTE_SHARE = 0.40
-OVERLAP = 0.75
+BANDWIDTH_SHARE = Constant(0.85, "share of the bandwidth that many rows reach")
+COMPUTE_SHARE = Constant(0.40, "share of the peak that generation reaches")
+OVERLAP = Constant(0.75, "share of the shorter that adds to the longer")
 """Share of the shorter of compute and memory time that adds to the longer."""
-SINGLE_BANDWIDTH_SHARE = 0.73
+SINGLE_BANDWIDTH_SHARE = Constant(0.73, "share of the bandwidth that one row reaches")
 """Share of the bandwidth that a single row reaches."""
-COLLECTIVE_SECONDS = 1.0e-5
+COLLECTIVE_SECONDS = Constant(1.0e-5, "least time of a sum over GPUs", unit="s")
 """Minimum time of a sum over a tensor-parallel group."""
-MACHINES_SECONDS = 3.0e-5
+MACHINES_SECONDS = Constant(3.0e-5, "least time of a sum over machines", unit="s")
 """The same between machines."""
-TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
+TOKEN_FLOOR_SECONDS = {
+    "vllm": Constant(0.0032, "least time of a token", unit="s"),
+    "torch": Constant(0.008, "least time of a token", unit="s"),
+}
 """Minimum time of a step that generates a token of each row, for any model, with CUDA graphs."""
-ROUTED_SECONDS = 1.5e-4
+ROUTED_SECONDS = Constant(1.5e-4, "least time of a layer of experts", unit="s")
 """The same for a layer of experts, on top."""
-EAGER_SECONDS = 9.0e-4
+EAGER_SECONDS = Constant(9.0e-4, "least time of a layer", unit="s")
 """Minimum time of a layer where kernels are launched one by one: 0.9 ms for a single token of
 models of 24 to 36 layers in transformers 4.46 on an A100, and about 1 ms in vLLM with
 `enforce_eager` and adapters."""
-PREFILL_SHARE = 0.55
+PREFILL_SHARE = Constant(0.55, "share of the peak that prompts reach")
 """Of the peak, what a pass over prompts reaches; many tokens share the weights."""
 
 STRATA = (
@@ -156,15 +172,21 @@ def writing_seconds(
     waiting = max(texts.rows - at_once, 0.0)
     full = pace.step(at_once, texts.prompt + texts.written / 2)
     steady = waiting * texts.written * full.seconds / at_once
-    drained = single = done = before = 0.0
-    for length, share in lengths_of_rows(texts.written, texts.written_max, texts.rows):
+    single = done = before = 0.0
+    parts = []
+    lengths = lengths_of_rows(float(texts.written), float(texts.written_max), float(texts.rows))
+    for length, share in lengths:
         rows = max(at_once * (1 - done), 1.0)
         step = pace.step(rows, texts.prompt + (before + length) / 2)
         seconds = (length - before) * step.seconds
-        drained += seconds
+        parts.append(seconds)
         single += seconds if step.is_latency else 0.0
         done, before = done + share, length
-    seconds = steady + drained + texts.rows * texts.prompt * pace.prompt
+    seconds = (
+        named("rows that wait for a place", steady, "s")
+        + listed("until the longest row ends", "part", parts, "s")
+        + named("prompts", texts.rows * texts.prompt * pace.prompt, "s")
+    )
     if single > seconds / 2:
         return seconds, "latency"
     return seconds, "bandwidth" if full.memory >= full.compute else "compute"
@@ -181,7 +203,7 @@ class _Step:
     @property
     def seconds(self) -> float:
         longer, shorter = max(self.memory, self.compute), min(self.memory, self.compute)
-        return longer + OVERLAP * shorter + self.fixed
+        return named("a token of each row", longer + OVERLAP * shorter + self.fixed, "s")
 
     @property
     def is_latency(self) -> bool:
@@ -195,9 +217,10 @@ class _Pace:
         arch = engine.weights.arch
         peak = gpu.bf16_flops * engine.gain * engine.tensor_parallel
         self._token = 2 * engine.weights.count.active / (COMPUTE_SHARE * peak)
-        self.prompt = 2 * engine.weights.count.active / (PREFILL_SHARE * peak)
+        prompt = 2 * engine.weights.count.active / (PREFILL_SHARE * peak)
+        self.prompt = named("a token of a prompt", prompt, "s")
         """Seconds of a prompt token."""
-        self._floor = TOKEN_FLOOR_SECONDS.get(engine.kind, TOKEN_FLOOR_SECONDS["vllm"])
+        self._floor: float = TOKEN_FLOOR_SECONDS.get(engine.kind, TOKEN_FLOOR_SECONDS["vllm"])
         if arch.moe is not None:
             self._floor += ROUTED_SECONDS * (arch.layers - arch.moe.dense_layers)
         if engine.is_eager:
@@ -208,13 +231,20 @@ class _Pace:
         arch, precision = engine.weights.arch, engine.weights.precision
         # with fewer key heads than GPUs, several GPUs keep the same ones
         cached = kv_bytes_per_token(arch, engine.cache_bytes, gpus, int(context)) * gpus
-        read = precision.engine_bytes * _read_parameters(engine, rows) + rows * context * cached
+        read = named("read weights", precision.engine_bytes * _read_parameters(engine, rows), "B")
+        read += named("read cache", rows * context * cached, "B")
         share = BANDWIDTH_SHARE - (BANDWIDTH_SHARE - SINGLE_BANDWIDTH_SHARE) / rows
         return _Step(
-            memory=read / (share * self._gpu.bandwidth * gpus),
-            compute=self._token * rows,
-            fixed=self._floor + _collective_seconds(engine, self._gpu, rows),
+            memory=named("memory traffic", read / (share * self._gpu.bandwidth * gpus), "s"),
+            compute=named("products", self._token * rows, "s"),
+            fixed=self._fixed(rows),
         )
+
+    def _fixed(self, rows: float) -> float:
+        """Seconds of a token of each row that neither memory nor products explain."""
+        if self._engine.tensor_parallel == 1:
+            return self._floor
+        return self._floor + _collective_seconds(self._engine, self._gpu, rows)
 
 
 def _read_parameters(engine: Engine, at_once: float) -> float:
@@ -229,12 +259,9 @@ def _read_parameters(engine: Engine, at_once: float) -> float:
 def _collective_seconds(engine: Engine, gpu: DeviceFacts, at_once: float) -> float:
     """Two sums over the tensor-parallel group per layer. A group over several machines sums within
     each of them and then between them."""
-    t = engine.tensor_parallel
-    if t == 1:
-        return 0.0
     arch = engine.weights.arch
     moved = 2 * at_once * arch.hidden_size * 2
     one = COLLECTIVE_SECONDS + moved / gpu.link_bandwidth
     if engine.machines > 1:
         one += MACHINES_SECONDS + moved / engine.network
-    return 2 * arch.layers * one
+    return named("sums over the GPUs of the engine", 2 * arch.layers * one, "s")

@@ -61,7 +61,7 @@ class Survey(Outline):
         self.phases = tuple(phases)
         self.probes = probes or {}
         """By evaluation, what it runs."""
-        self._passes: dict[str, Sequence[RowCounts]] = {}
+        self.passes: dict[str, Sequence[RowCounts]] = {}
         self.settling = Updates(self)
         self.dtypes, self.bases = self.settling.dtypes, self.settling.bases
         self.updates: dict[str, UpdateSettings] = {}
@@ -80,6 +80,9 @@ class Survey(Outline):
         """By weights group and pool."""
         self.engines = tuple(engines.known(self.settings))
         """Those with known memory and time."""
+        self.find_engines()
+
+    def find_engines(self) -> None:
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     def _count(self, smallest_vocabulary: int | None) -> RowCounts:
@@ -109,12 +112,12 @@ class Survey(Outline):
 
     def passes_of(self, probe: str) -> Sequence[RowCounts]:
         """Rows in each pass of an evaluation that runs stages on rows of its own."""
-        if probe not in self._passes:
+        if probe not in self.passes:
             load = self.probes.get(probe, ProbeLoad())
-            self._passes[probe] = counts_of_passes(
+            self.passes[probe] = counts_of_passes(
                 self.spec, probe, load, self.counts, **self._texts
             )
-        return self._passes[probe]
+        return self.passes[probe]
 
     def _completions(self) -> Iterator[tuple[str, float]]:
         """Mean lengths of completions that the loop does not state: as earlier runs measured them,

@@ -30,6 +30,7 @@ from coloop.plan.settings.passes import Kernels, Pass, count_tensors, token_seco
 from coloop.plan.settings.probes import ProbeLoad, compared_rows
 from coloop.plan.settings.serving import PREFILL_TOKENS, writing_seconds
 from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.traced import Constant, named
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import asks_of_others
@@ -43,36 +44,39 @@ from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
-SYNC_LATENCY_SECONDS = 0.05
-TENSOR_SECONDS = 8.0e-5
+SYNC_LATENCY_SECONDS = Constant(0.05, "least time of a sync", unit="s")
+TENSOR_SECONDS = Constant(8.0e-5, "time of a tensor", unit="s")
 """To hand on one tensor of a model: it is copied into a bucket, named, and copied out again."""
-HOST_BYTES_PER_SECOND = 20e9
+HOST_BYTES_PER_SECOND = Constant(20e9, "bandwidth to host memory", unit="B/s")
 """Over PCIe and host memory, for offloaded weights and optimizer states."""
-OVERLAPPED = 0.25
+OVERLAPPED = Constant(0.25, "share of the shorter that adds to the longer")
 """Of communication and computation that overlap, the share of the shorter that adds to the longer:
 they compete for the same units and memory."""
 
-CPU_SPREAD_SECONDS = 3.0e-2
+CPU_SPREAD_SECONDS = Constant(3.0e-2, "time of a layer that is gathered", unit="s")
 """Per layer and micro-batch if processes hold shards of it."""
-CPU_CALL_SECONDS = 5.0e-3
+CPU_CALL_SECONDS = Constant(5.0e-3, "time of a call for each process", unit="s")
 """Per process of a pool and call on rows: sending its rows, and waiting for the last process."""
 
 RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
 """Share of the layers whose activations are recomputed."""
 ROW_SECONDS = {
-    "builtin": 2.0e-5,
-    "python": 2.5e-5,
-    "remote": 0.5,
-    "template": 3.0e-5,
-    "other": 1.0e-5,
-    "filter": 2.0e-5,
-    "credit": 1.1e-5,
+    kind: Constant(seconds, "time of a row", unit="s")
+    for kind, seconds in {
+        "builtin": 2.0e-5,
+        "python": 2.5e-5,
+        "remote": 0.5,
+        "template": 3.0e-5,
+        "other": 1.0e-5,
+        "filter": 2.0e-5,
+        "credit": 1.1e-5,
+    }.items()
 }
-CREDIT_SECONDS = 6.0e-3
+CREDIT_SECONDS = Constant(6.0e-3, "least time of advantages", unit="s")
 """To compute the advantages of a step, besides the time of its rows."""
-CHAT_TOKEN_SECONDS = 0.02
+CHAT_TOKEN_SECONDS = Constant(0.02, "time of a token of the service", unit="s")
 """Per token of an answer by a chat model elsewhere: 50 tokens a second."""
-STAGE_SECONDS = 1.0e-3
+STAGE_SECONDS = Constant(1.0e-3, "least time of a stage", unit="s")
 """Minimum time of a stage, for calls and tables."""
 
 
@@ -100,7 +104,10 @@ class Clock:
         if is_call and pool is not None and not pool.gpus and pool.workers > 1:
             time = replace(time, seconds=time.seconds + CPU_CALL_SECONDS * pool.workers)
         correction = correction_of(self._survey, stage)
-        return replace(time, seconds=time.seconds * correction.factor, correction=correction)
+        if not correction.runs:
+            return time
+        predicted = named("predicted", time.seconds, "s")
+        return replace(time, seconds=predicted * _factor(correction), correction=correction)
 
     def _time(self, stage: str, phase: PhaseLoad | None) -> StageTime:
         node, verb = stage.rsplit(".", 1)
@@ -137,7 +144,8 @@ class Clock:
             return _timed(self._cpu_writing(engine, table), table.rows, written, "compute")
         seconds, bound = self._gpu_writing(engine, table)
         if self._memory.sleeps.get((engine.weights.name, engine.pool.name)) == "weights":
-            seconds += 2 * engine.weight_bytes / HOST_BYTES_PER_SECOND  # out and back
+            moved = 2 * engine.weight_bytes / HOST_BYTES_PER_SECOND  # out and back
+            seconds += named("weights to host memory and back", moved, "s")
         return _timed(seconds, table.rows, written, bound)
 
     def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
@@ -263,7 +271,8 @@ class Clock:
         if measured:
             length = _padded(update)
             measured *= length / max(update.work.length, 1.0)
-            seconds += self._forward_seconds(update.weights, measured, length)
+            read = self._forward_seconds(update.weights, measured, length)
+            seconds += named("log-probs before the update", read, "s")
         return _timed(seconds, update.work.sequences, update.work.trained, bound)
 
     def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
@@ -278,14 +287,14 @@ class Clock:
         seconds += self._summed_seconds(update) + self._exchanged_seconds(update, work)
         seconds *= self._bubble(update)
         bound: Bound = "compute"
-        moved = self._moved_seconds(update)
+        moved = named("weights gathered, gradients reduced", self._moved_seconds(update), "s")
         if moved > seconds:
             bound = "network"
         seconds = max(seconds, moved) + OVERLAPPED * min(seconds, moved)
         resting = weights.states.weights + weights.states.optimizer
         steps = update.work.mini_batches * 3 * resting / machine.preset.bandwidth
         steps += update.work.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
-        return seconds + steps, bound
+        return seconds + named("optimizer steps", steps, "s"), bound
 
     def _tokens_at_once(self, update: Update) -> float:
         """Tokens of a micro-batch on the GPUs that share it."""
@@ -299,13 +308,15 @@ class Clock:
     def _micro_batches(self, update: Update) -> float:
         """Micro-batches of an optimizer step on each rank."""
         tokens = _tokens(update) / update.work.mini_batches / update.weights.shards
-        return max(tokens / max(self._tokens_at_once(update), 1.0), 1.0)
+        least = max(tokens / max(self._tokens_at_once(update), 1.0), 1.0)
+        return named("micro-batches of an optimizer step", least)
 
     def _bubble(self, update: Update) -> float:
         """What waiting for the first and the last stage of a pipeline adds: (m + p - 1) / m with m
         micro-batches in p stages (Narayanan 2021, arXiv 2104.04473)."""
         stages = update.settings.pipeline_parallel
-        return 1 + (stages - 1) / self._micro_batches(update)
+        waits = 1 + (stages - 1) / self._micro_batches(update)
+        return named("waiting of a pipeline", waits)
 
     def _cpu_learning(self, update: Update) -> float:
         """Seconds of one process with its share of the rows."""
@@ -362,7 +373,7 @@ class Clock:
         each = token_seconds(weights.arch, weights.count, gpu, _kernels(weights), work)
         is_alone = weights.trains and weights.scheme == "single"
         ranks = 1 if is_alone else weights.pool.places  # who only reads shares the rows
-        return tokens / ranks * each.total
+        return named("passes over tokens", tokens / ranks * each.total, "s")
 
     def _gpu_forward(self, weights: Weights, tokens: float, length: float) -> float:
         """Seconds of a forward pass, while which sharded weights are gathered."""
@@ -375,6 +386,7 @@ class Clock:
         if n > 1 and weights.scheme in ("fsdp2", "zero3"):
             size = weights.precision.compute_bytes * weights.total / weights.model_parallel
             moved = max(each / at_once, 1.0) * size * (n - 1) / n / machine.link(n)
+            moved = named("gathered weights", moved, "s")
         return max(seconds, moved) + OVERLAPPED * min(seconds, moved)
 
     def _summed_seconds(self, update: Update) -> float:
@@ -388,7 +400,7 @@ class Clock:
         size = weights.arch.hidden_size * weights.precision.compute_bytes
         ranks = weights.shards * weights.update.context_parallel * weights.update.pipeline_parallel
         moved = sums * _tokens(update) / ranks * size * 2 * (t - 1) / t
-        return moved / self._survey.machine.link(t)
+        return named("sums of tensor parallelism", moved / self._survey.machine.link(t), "s")
 
     def _exchanged_seconds(self, update: Update, work: Pass) -> float:
         """Seconds of expert parallelism: each token goes to its experts and back, in the layers of
@@ -404,7 +416,8 @@ class Clock:
         sent *= _tokens(update) / weights.pool.places
         here = min(machine.preset.gpus_per_node or experts, experts)
         seconds = sent * (here - 1) / experts / machine.preset.link_bandwidth
-        return seconds + sent * (experts - here) / experts / machine.network()
+        seconds += sent * (experts - here) / experts / machine.network()
+        return named("tokens to their experts and back", seconds, "s")
 
     def _moved_seconds(self, update: Update) -> float:
         """Seconds to gather weights twice and reduce gradients once per micro-batch; for replicas
@@ -481,16 +494,19 @@ class Clock:
         section: Any = survey.spec.nodes[node]
         load, passes = survey.probes.get(node, ProbeLoad()), survey.passes_of(node)
         clocks = [Clock(survey, self._memory, counts) for counts in passes]
+        names = [stage for _ in clocks for stage in load.stages]
         run = [clock.time(stage) for clock in clocks for stage in load.stages]
         for port in section.of:
             table = compared_rows(survey.spec, node, port, passes, survey.counts)
             readers = (port.partition(".")[0], *(s.rpartition(".")[0] for s in load.compared))
             groups = (survey.weights_of(reader) for reader in readers)
-            run += [self._reading(weights, table) for weights in groups if weights is not None]
+            read = [weights for weights in groups if weights is not None]
+            run += [self._reading(weights, table) for weights in read]
+            names += [f"loss of {weights.name}" for weights in read]
         longest = max(run, key=lambda time: time.seconds, default=None)
         rows = survey.counts.arriving(node, "rows").mean.rows
         return _timed(
-            sum(time.seconds for time in run),
+            sum(named(name, time.seconds, "s") for name, time in zip(names, run, strict=True)),
             max((time.samples for time in run), default=rows),
             max((time.tokens for time in run), default=0.0),
             longest.bound if longest is not None else "driver",
@@ -505,6 +521,12 @@ class Clock:
         return _timed(fixed + rows * each, rows, 0.0, "driver")
 
 
+def _factor(correction: Correction) -> float:
+    runs = "a run" if correction.runs == 1 else f"{correction.runs} runs"
+    what = "the same model" if correction.is_exact else "others of its kind"
+    return Constant(correction.factor, "correction", f"measured on this machine, {runs} of {what}")
+
+
 def _pads(weights: Weights) -> bool:
     return weights.implementation.pads_to_maximum and not weights.training.packing
 
@@ -516,7 +538,8 @@ def _padded(update: Update) -> float:
 
 def _tokens(update: Update) -> float:
     """Tokens learned in one run of the stage, with repeats and padding."""
-    return update.work.sequences * _padded(update) * update.work.passes
+    tokens = update.work.sequences * _padded(update) * update.work.passes
+    return named("tokens learned", tokens, "tokens")
 
 
 def _kernels(weights: Weights) -> Kernels:
@@ -537,6 +560,5 @@ def _packed_bytes(weights: Weights) -> float:
 
 
 def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:
-    return StageTime(
-        seconds=max(seconds, 0.0) + STAGE_SECONDS, samples=samples, tokens=tokens, bound=bound
-    )
+    whole = seconds + STAGE_SECONDS if seconds > 0 else STAGE_SECONDS
+    return StageTime(seconds=whole, samples=samples, tokens=tokens, bound=bound)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from coloop.plan.settings.architecture import Architecture, ParameterCount
 from coloop.plan.settings.implementations import Allocator, Kernels, Root, Selective
 from coloop.plan.settings.settings import UpdateSettings
+from coloop.plan.settings.traced import Constant, named
 from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 
 # What a layer keeps for its backward pass, and what the logits cost.
@@ -27,11 +28,11 @@ from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 # exact against torch's memory tracker on Hugging Face models; the fused one is a fit on published
 # runs of compiled models.
 
-CROSS_ENTROPY_BYTES = 12.0
+CROSS_ENTROPY_BYTES = Constant(12.0, "bytes a logit")
 """Peak bytes per token and vocabulary entry of Hugging Face's loss, all copies."""
-SCORE_BYTES = 8.0
+SCORE_BYTES = Constant(8.0, "bytes a logit without a gradient")
 """The same without gradient: 16-bit logits and one fp32 copy."""
-WORKSPACE = 1.2
+WORKSPACE = Constant(1.2, "peak of a layer's backward pass, relative to what it keeps")
 """Peak of a layer's recomputation or backward pass, relative to what it keeps."""
 
 
@@ -62,7 +63,7 @@ def layer_bytes(
             kept = 2 * kept - 4 * h * arch.norms_per_layer
             norms += 4.0 * h * arch.norms_per_layer
     whole = 0.0 if has_sequence_parallel else norms
-    return whole + (kept - whole) / tensor
+    return named("bytes a layer keeps of a token", whole + (kept - whole) / tensor, "B")
 
 
 def product_bytes(arch: Architecture, compute_bytes: int) -> float:
@@ -99,15 +100,19 @@ def _routing(arch: Architecture, each: float) -> float:
 # is taken here.
 
 GIB = 2**30
-CONTEXT_BYTES = 0.6 * GIB
+CONTEXT_BYTES = Constant(0.6 * GIB, "CUDA context and libraries", unit="B")
 """CUDA context, libraries and their workspaces."""
-COMMUNICATION_BYTES = 0.6 * GIB
+COMMUNICATION_BYTES = Constant(0.6 * GIB, "buffers of NCCL", unit="B")
 """Buffers of the communication library in a pool of several GPUs."""
-FRAGMENTATION: Mapping[Allocator, float] = {"blocks": 0.10, "segments": 0.03}
+FRAGMENTATION: Mapping[Allocator, float] = {
+    "blocks": Constant(0.10, "share that the allocator holds on top"),
+    "segments": Constant(0.03, "share that the allocator holds on top"),
+}
 """Share of temporary memory that the allocator holds on top."""
-CPU_PROCESS_BYTES = 0.4 * GIB
+CPU_PROCESS_BYTES = Constant(0.4 * GIB, "process with torch and transformers", unit="B")
 """A worker process with torch and transformers, measured; on a CPU, in place of a GPU's context."""
-HEAP_SHARE, HEAP_SHARE_OF_ADAPTERS = 0.17, 0.75
+HEAP_SHARE = Constant(0.17, "share of activations that the heap holds on top")
+HEAP_SHARE_OF_ADAPTERS = Constant(0.75, "share of activations that the heap holds on top")
 """Heap overhead of a CPU process, as a share of the activations that it keeps: intermediates leave
 holes between them, with adapters one more at every matrix. Measured on a Llama with 135M
 parameters, 2,048 to 4,096 tokens in float32, in kB per token and layer: 50 counted, 53 to 61
@@ -119,9 +124,9 @@ def heap_bytes(activations: float, *, has_adapter: bool) -> float:
     return activations * (HEAP_SHARE_OF_ADAPTERS if has_adapter else HEAP_SHARE)
 
 
-def process_bytes(*, gpus: int) -> float:
-    """Memory of a process on its GPU before any tensor."""
-    return CONTEXT_BYTES + (COMMUNICATION_BYTES if gpus > 1 else 0.0)
+def process_bytes(*, gpus: int) -> tuple[float, ...]:
+    """Memory of a process on its GPU before any tensor, in parts."""
+    return (CONTEXT_BYTES, COMMUNICATION_BYTES) if gpus > 1 else (CONTEXT_BYTES,)
 
 
 def fragmentation_bytes(transient: float, allocator: Allocator = "blocks") -> float:
@@ -197,7 +202,8 @@ class Instant:
 
     @property
     def total(self) -> float:
-        return self.gradients + self.activations + self.logits + self.transfer + self.temporary
+        held = self.gradients + self.activations + self.logits + self.transfer + self.temporary
+        return named("memory of the step at its peak", held, "B")
 
 
 def peak_instant(step: TrainingStep) -> Instant:
@@ -222,10 +228,12 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         has_sequence_parallel=step.has_sequence_parallel,
         routed_bytes=step.routed_bytes,
     )
-    per_layer = step.input_bytes * whole_tokens
+    layer = named("kept in a layer", layer, "B")
+    per_layer = named("input of a layer", step.input_bytes * whole_tokens, "B")
     selected = HALF * layer + (1 - HALF) * per_layer
     if step.selective == "products":
         selected = tokens * product_bytes(arch, step.compute_bytes) / tp
+    selected = named("kept in a layer", selected, "B")
     kept_per_layer = {
         False: layer,
         True: per_layer,
@@ -233,9 +241,10 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         "offload": per_layer,
     }[checkpointing]
     kept_layers = min(layers, OFFLOADED_AHEAD) if checkpointing == "offload" else layers
-    kept = kept_layers * kept_per_layer
+    kept = named("kept for the backward pass", kept_layers * kept_per_layer, "B")
     workspace = WORKSPACE * layer if checkpointing else (WORKSPACE - 1) * layer
-    final_norm = 8 * arch.hidden_size * whole_tokens
+    workspace = named("workspace of a layer", workspace, "B")
+    final_norm = named("last norm", 8 * arch.hidden_size * whole_tokens, "B")
 
     # weights that rest on the host come over layer by layer
     gathers = step.scheme in ("fsdp2", "zero3") or settings.offload == "all"
@@ -260,14 +269,17 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
     # embedding, last norm and head as one group: gathered, and their gradients whole, until the end
     is_one = step.scheme == "fsdp2" and (step.root == "whole" or not head)
-    root = wide * (embedding + head) if is_one else 0.0
-    root_gradient = full_gradient * output if is_one and step.has_logits else 0.0
+    root = named("gathered embedding and output matrix", wide * (embedding + head), "B")
+    root_gradient = named("gradient of the output matrix", full_gradient * output, "B")
+    root = root if is_one else 0.0
+    root_gradient = root_gradient if is_one and step.has_logits else 0.0
 
     head_tokens = min(tokens, settings.loss_chunk or tokens)
     logits = final_norm
     gathered_head = root
     if step.has_logits:
-        logits += step.logits_bytes * arch.vocab_size / tp * head_tokens
+        each = step.logits_bytes * arch.vocab_size / tp * head_tokens
+        logits += named("logits and their gradients", each, "B")
         gathered_head = max(root, wide * output)
         grows = step.trains_all or step.has_frozen_head_gradient
         if head_tokens < tokens and grows:  # the head's gradient, meanwhile
@@ -280,6 +292,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     casts = step.compute_bytes * (here - (embedding if head else 0.0)) if step.has_casts else 0.0
     if not checkpointing:
         unsharded += casts
+    unsharded = named("weights that stay gathered", unsharded, "B")
     behind = root + root_gradient + unsharded
 
     instants = [

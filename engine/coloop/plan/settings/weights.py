@@ -9,6 +9,7 @@ from coloop.plan.settings.facts import adapter_parameters
 from coloop.plan.settings.implementations import NF4, implementation_of
 from coloop.plan.settings.machine import Outline
 from coloop.plan.settings.settings import UpdateSettings
+from coloop.plan.settings.traced import Constant
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
 from coloop.spec.graph import LoopSpec
@@ -27,12 +28,12 @@ WHOLE: tuple[Scheme, ...] = ("single", "replicas")
 """Schemes without shards; with `replicas` each process has everything."""
 
 OPTIMIZER_STATES = {
-    "adamw": 2.0,
-    "adamw8bit": 0.51,
-    "muon": 1.0,
-    "lion": 1.0,
-    "sgd": 1.0,
-    "rmsprop": 1.0,
+    "adamw": Constant(2.0, "states a parameter"),
+    "adamw8bit": Constant(0.51, "states a parameter"),
+    "muon": Constant(1.0, "states a parameter"),
+    "lion": Constant(1.0, "states a parameter"),
+    "sgd": Constant(1.0, "states a parameter"),
+    "rmsprop": Constant(1.0, "states a parameter"),
 }
 """States per parameter in its own dtype (8-bit: two bytes and block scales)."""
 
@@ -229,6 +230,17 @@ def _shares_reference(spec: LoopSpec, learner: str, backends: Mapping[str, Backe
     return implementation_of(training.implementation, backends[learner]).shares_reference
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Parameters that are divided alike."""
+
+    parameters: int
+    learned: int
+    """Of them."""
+    ranks: int
+    """Over which they are divided before sharding: tensor, or expert, times pipeline degree."""
+
+
 class Weights:
     """A weights group with a known architecture."""
 
@@ -273,7 +285,6 @@ class Weights:
         places = max(pool.places // self.model_parallel, 1)
         self.shards = places if scheme != "single" else 1
         """Data-parallel ranks."""
-        optimizer = training.optimizer
         is_elsewhere = base is not None and base.beside is not None
         beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
         held = precision
@@ -288,20 +299,29 @@ class Weights:
         blocks = [(total - beside - routed, trainable - learned, tensor * pipeline)]
         if routed:
             blocks.append((routed, learned, experts))
-        self.states = sum_states(
+        self.blocks = tuple(
+            Block(parameters=whole, learned=own, ranks=parts) for whole, own, parts in blocks
+        )
+        self.held = held
+        self.is_learner = group.trainable
+        self.states = self.compute_states()
+
+    def compute_states(self) -> ModelStates:
+        optimizer = self.training.optimizer
+        return sum_states(
             compute_states(
-                total=whole,
-                trainable=own,
-                scheme=scheme,
-                shards=1 if scheme == "single" else max(pool.places // parts, 1),
-                precision=held,
+                total=block.parameters,
+                trainable=block.learned,
+                scheme=self.scheme,
+                shards=1 if self.scheme == "single" else max(self.pool.places // block.ranks, 1),
+                precision=self.held,
                 optimizer=optimizer.name,
                 momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
-                offload=update.offload if group.trainable else "none",
-                model_parallel=parts,
+                offload=self.update.offload if self.is_learner else "none",
+                model_parallel=block.ranks,
                 has_fused_step=self.implementation.has_fused_step,
             )
-            for whole, own, parts in blocks
+            for block in self.blocks
         )
 
     @property
