@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from coloop_server.blocks.routes import router as blocks
 from coloop_server.bodies import JsonBodyMiddleware
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
@@ -40,7 +41,7 @@ from coloop_server.settings import Settings
 SIGNED_OUT = "signed-out"
 """File of the data folder with revoked tickets."""
 
-ROUTERS = (health, docs_router, session, presets, explain, checks, previews, loops, runs)
+ROUTERS = (health, docs_router, session, presets, blocks, explain, checks, previews, loops, runs)
 
 
 @asynccontextmanager

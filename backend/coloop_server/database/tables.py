@@ -75,6 +75,19 @@ class LoopVersionRow(Base):
     saved_at: Mapped[datetime]
 
 
+class BlockRow(Base):
+    """A part of a loop that a user saved."""
+
+    __tablename__ = "blocks"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    title: Mapped[str]
+    description: Mapped[str]
+    yaml: Mapped[str]
+    """Its nodes, edges, layout and open ports."""
+    created_at: Mapped[datetime]
+
+
 class RunRow(Base):
     __tablename__ = "runs"
     __table_args__ = (Index("ix_runs_state", "state"), Index("ix_runs_created_at", "created_at"))

@@ -1,4 +1,5 @@
-"""The presets that ship with coloop: loops, what a new loop begins as, hardware and models.
+"""The presets that ship with coloop: loops, what a new loop begins as, building blocks, hardware
+and models.
 
 They are in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and are named
 by their file; letter case does not matter. Names are looked up in an index and never joined to a
@@ -108,8 +109,8 @@ class ModelPreset:
 
 
 def presets_root() -> Path:
-    """The folder with `loops`, `about`, `new`, `hardware` and `models`: in the wheel, else of the
-    repository."""
+    """The folder with `loops`, `about`, `new`, `blocks`, `hardware` and `models`: in the wheel,
+    else of the repository."""
     package = Path(__file__).resolve().parents[1]
     candidates = (package / "_presets", package.parents[1] / "presets")
     return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
@@ -147,6 +148,16 @@ def load_about(name: str) -> dict[str, Any]:
 def load_new_text(mode: str) -> str:
     """The YAML of the small loop with which one of a mode begins."""
     return _find("new", mode, "mode").read_text(encoding="utf-8")
+
+
+def block_names() -> tuple[str, ...]:
+    """Names of all building blocks (`spec.blocks`)."""
+    return tuple(sorted(_index("blocks")))
+
+
+def load_block_text(name: str) -> str:
+    """The YAML of a building block."""
+    return _find("blocks", name, "building block").read_text(encoding="utf-8")
 
 
 def _read_loop(name: str, path: Path) -> LoopPreset:

@@ -35,6 +35,13 @@ export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));
 export const fetchLoopPreset = (name: string) =>
   read(client.GET("/api/presets/loops/{name}", { params: { path: { name } } }));
 
+export const fetchBlocks = () => read(client.GET("/api/blocks"));
+
+export const saveBlock = (body: Bodies["NewBlock"]) => read(client.POST("/api/blocks", { body }));
+
+export const deleteBlock = (block: string) =>
+  read(client.DELETE("/api/blocks/{block_id}", { params: { path: { block_id: block } } }));
+
 export const fetchPresetNames = () => read(client.GET("/api/presets/names"));
 
 export const fetchAboutPreset = (name: string) =>

@@ -1,15 +1,15 @@
 import { Command, defaultFilter } from "cmdk";
-import { Workflow } from "lucide-react";
+import { Blocks, Workflow } from "lucide-react";
 import { Dialog as RadixDialog } from "radix-ui";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { scoreKind } from "@/catalog/search";
-import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
+import { useAddInMiddle, useInsertInMiddle } from "@/features/palette/useAddInMiddle";
 import { type Action, isSingleKey, showKeys } from "@/state/actions";
 import { showDialog, useDialogs } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { hitAddress, useLoopSearch } from "@/state/queries";
+import { hitAddress, useBlocks, useLoopSearch } from "@/state/queries";
 import { showField } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
 
@@ -21,6 +21,8 @@ const ADD = "add:";
 export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
   const addInMiddle = useAddInMiddle();
+  const insertInMiddle = useInsertInMiddle();
+  const blocks = useBlocks();
   const [search, setSearch] = useState("");
   const isOpen = useDialogs((state) => state.open === "commands");
   const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
@@ -86,6 +88,20 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                   />
                 ))}
               </Command.Group>
+              {store.getState().isReadonly ? null : (
+                <Command.Group heading="Insert a block" className={HEADING}>
+                  {blocks.map((block) => (
+                    <Item
+                      key={block.id}
+                      value={`block ${block.title} ${block.id}`}
+                      icon={<Blocks size={14} aria-hidden="true" />}
+                      label={block.title}
+                      note="insert"
+                      onSelect={() => run(() => insertInMiddle(block))}
+                    />
+                  ))}
+                </Command.Group>
+              )}
               {store.getState().isReadonly ? null : (
                 <Command.Group heading="Add a node" className={HEADING}>
                   {Object.values(catalog.kinds).map((kind) => (

@@ -3,6 +3,7 @@ import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { MergeChoices } from "@/features/history/MergeChoices";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
+import { SaveBlockDialog } from "@/features/palette/SaveBlockDialog";
 import { Gallery } from "@/features/presets/Gallery";
 import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
@@ -26,6 +27,7 @@ export function Dialogs() {
       <DialogOnce name="gallery" of={GalleryDialog} />
       <DialogOnce name="history" of={HistoryDialog} />
       <DialogOnce name="newLoop" of={NewLoopDialog} />
+      <DialogOnce name="saveBlock" of={SaveBlockDialog} />
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>

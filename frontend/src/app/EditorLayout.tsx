@@ -1,10 +1,9 @@
 import { PanelBottomOpen, PanelRightOpen, X } from "lucide-react";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { AboutLoop } from "@/features/about/AboutLoop";
 import { useAbout } from "@/features/about/useAbout";
 import { Canvas } from "@/features/canvas/Canvas";
 import { HardwareBar, HardwareLayer } from "@/features/hardware/HardwareBar";
-import { AddSearch } from "@/features/palette/AddSearch";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { useAddSearch } from "@/state/dialogs";
@@ -22,6 +21,11 @@ import { useSettingsWidth } from "./useWindow";
 const RunStrip = lazy(() =>
   import("@/features/runs/list/RunStrip").then((module) => ({ default: module.RunStrip })),
 );
+
+const loadSearch = () => import("@/features/palette/AddSearch");
+const AddSearch = lazy(() => loadSearch().then((module) => ({ default: module.AddSearch })));
+/** Milliseconds after which the search is loaded, so that it opens at once. */
+const AFTER = 1000;
 
 const DOCK_HEIGHT = 204;
 
@@ -154,8 +158,16 @@ function Inside() {
 
 function AddSearchLayer() {
   const request = useAddSearch((state) => state.request);
+  useEffect(() => {
+    const timer = setTimeout(() => void loadSearch(), AFTER);
+    return () => clearTimeout(timer);
+  }, []);
   if (!request) return null;
-  return <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />;
+  return (
+    <Suspense>
+      <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />
+    </Suspense>
+  );
 }
 
 export function BrokenTextBanner() {

@@ -1,5 +1,5 @@
 /** Looking for a kind of node by what it is called, or by other words for it. Pure. */
-import type { KindInfo } from "@/api/types";
+import type { Block, KindInfo } from "@/api/types";
 
 /** Names come before other words, whole words before parts, and the help last. */
 const RANKS = {
@@ -36,4 +36,26 @@ function scoreWord(kind: KindInfo, wish: string): number {
 
 function startsAWord(text: string, wish: string): boolean {
   return text.startsWith(wish) || text.includes(` ${wish}`) || text.includes(`-${wish}`);
+}
+
+/** Blocks with all words of a search in their title, help or names of nodes; those with them in the title first. */
+export function searchBlocks(blocks: readonly Block[], search: string): Block[] {
+  const words = search.trim().toLowerCase().split(/\s+/);
+  const has = (text: string) => words.every((word) => text.toLowerCase().includes(word));
+  const told = ({ title, description, nodes }: Block) =>
+    [title, description, ...Object.keys(nodes)].join(" ");
+  const found = blocks.filter((block) => has(told(block)));
+  return found.toSorted((a, b) => Number(has(b.title)) - Number(has(a.title)));
+}
+
+/** Whether a search is the beginning of a block's title, and no name of a kind and no other word for one. */
+export function meansBlock(
+  blocks: readonly Block[],
+  kinds: readonly KindInfo[],
+  search: string,
+): boolean {
+  const wish = search.trim().toLowerCase();
+  if (wish === "" || !blocks.some(({ title }) => title.toLowerCase().startsWith(wish)))
+    return false;
+  return kinds.every((kind) => scoreKind(kind, search) < RANKS.word);
 }

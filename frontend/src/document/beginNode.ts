@@ -17,13 +17,28 @@ export function beginNode(
   mode: ModeInfo,
 ): NodeData {
   const template = mode.of_kind[kind.kind]?.template ?? kind.template;
-  const begun = fill(structuredClone(template), readSchema(kind.schema), (name) => {
-    if (name in document.nodes || !(name in catalog.kinds)) return name;
+  return nameNodes(catalog, document, { ...structuredClone(template), kind: kind.kind });
+}
+
+/**
+ * A node whose mentions of a kind become the first node of that kind, one that something flows out of if there is
+ * any. A kind of which there is no node is left out where it may be; `own` names are left as they are.
+ */
+export function nameNodes(
+  catalog: Catalog,
+  document: LoopDocument,
+  data: NodeData,
+  own: ReadonlySet<string> = new Set(),
+): NodeData {
+  const kind = catalog.kinds[data.kind];
+  if (!kind) return data;
+  const named = fill(data, readSchema(kind.schema), (name) => {
+    if (own.has(name) || name in document.nodes || !(name in catalog.kinds)) return name;
     const ofKind = Object.keys(document.nodes).filter((id) => document.nodes[id]?.kind === name);
     const giving = new Set(document.edges.map((edge) => portRef(edge.from).node));
     return ofKind.find((id) => giving.has(id)) ?? ofKind[0] ?? null;
   });
-  return { ...(isObject(begun) ? begun : {}), kind: kind.kind };
+  return { ...(isObject(named) ? named : {}), kind: data.kind };
 }
 
 function fill(value: Json, field: Field, find: (name: string) => string | null): Json {

@@ -47,6 +47,21 @@ export function fromFragmentSpec(spec: JsonObject): Fragment {
   };
 }
 
+/** Names that the nodes of a fragment have in a loop: their own where they are free. */
+export function namesIn(
+  fragment: Pick<Fragment, "nodes">,
+  document: Pick<LoopDocument, "nodes">,
+): ReadonlyMap<string, string> {
+  const taken = new Set([...Object.keys(document.nodes), ...Object.keys(fragment.nodes)]);
+  const names = new Map<string, string>();
+  for (const id of Object.keys(fragment.nodes)) {
+    const name = id in document.nodes ? freeName(id, taken) : id;
+    taken.add(name);
+    names.set(id, name);
+  }
+  return names;
+}
+
 /** The fragment with free names, moved by `offset`; mentions within it follow. */
 export function placeFragment(
   catalog: Catalog,
@@ -54,11 +69,8 @@ export function placeFragment(
   document: LoopDocument,
   offset: Point,
 ): Fragment {
-  const taken = new Set([...Object.keys(document.nodes), ...Object.keys(fragment.nodes)]);
   let placed = fragment;
-  for (const id of Object.keys(fragment.nodes)) {
-    const name = id in document.nodes ? freeName(id, taken) : id;
-    taken.add(name);
+  for (const [id, name] of namesIn(fragment, document)) {
     if (name !== id) placed = renameInFragment(catalog, placed, id, name);
   }
   const layout: Record<string, Point> = {};

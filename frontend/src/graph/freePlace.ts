@@ -3,8 +3,8 @@ import { portRef } from "@/document/edges";
 import { NOTE_SIZE } from "@/document/notes";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
-import { freeBelow } from "./layout";
-import { areaOf, overlap } from "./shapes";
+import { freeBelow, moveTo } from "./layout";
+import { areaOf, overlap, union } from "./shapes";
 
 const GAP = 2 * GRID;
 const BESIDE = 4 * GRID;
@@ -30,6 +30,42 @@ export function freeOffset(
   let by = STEP;
   while (collides(by)) by += STEP;
   return [by, by];
+}
+
+/** Places for the parts of a block as they stand to each other, at or below a wish, where they cover no other box. */
+export function placeParts(
+  catalog: Catalog,
+  parts: Pick<LoopDocument, "nodes" | "edges" | "layout">,
+  document: LoopDocument,
+  wish: { x: number; y: number },
+): Record<string, Point> {
+  const present = boxesOf(catalog, document).map(areaOf);
+  const layout = moveTo(parts.layout, [wish.x, wish.y]);
+  const boxes = boxesOf(catalog, { ...EMPTY_DOCUMENT, ...parts, layout });
+  const collides = (by: number) =>
+    boxes
+      .map((box) => areaOf({ ...box, y: box.y + by }))
+      .some((area) => present.some((other) => overlap(area, other, GAP)));
+  let by = 0;
+  while (collides(by)) by += STEP;
+  return Object.fromEntries(Object.entries(layout).map(([id, [x, y]]) => [id, [x, y + by]]));
+}
+
+/** Where a block goes that nobody pointed at a place for: right of what it is joined with, else of all; or around the middle. */
+export function partsOnward(
+  catalog: Catalog,
+  parts: Pick<LoopDocument, "nodes" | "edges" | "layout">,
+  document: LoopDocument,
+  middle: { x: number; y: number },
+  joined: readonly string[],
+): { x: number; y: number } {
+  const own = union(boxesOf(catalog, { ...EMPTY_DOCUMENT, ...parts }).map(areaOf));
+  const [width, height] = [own.right - own.left, own.bottom - own.top];
+  const boxes = boxesOf(catalog, document);
+  if (boxes.length === 0) return { x: middle.x - width / 2, y: middle.y - height / 2 };
+  const beside = boxes.filter(({ id }) => joined.includes(id));
+  const around = union((beside.length > 0 ? beside : boxes).map(areaOf));
+  return { x: around.right + BESIDE, y: (around.top + around.bottom - height) / 2 };
 }
 
 /** The place nearest to a wish at which a box of this kind covers no other; onward: to the right of it or below. */

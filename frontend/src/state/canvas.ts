@@ -32,20 +32,29 @@ export const useViewport = create<{ wish: { node: string | null } | null }>()(()
 interface DropTarget {
   /** The kind of node that is dragged from the list, which a drag tells nobody before it is dropped. */
   kind: string | null;
+  /** The block that is dragged from there. */
+  block: string | null;
   moved: readonly string[];
   edge: string | null;
   pool: { name: string; isLeft: boolean } | null;
   guides: readonly Guide[];
 }
 
-const NOTHING: DropTarget = { kind: null, moved: [], edge: null, pool: null, guides: [] };
+const NOTHING: DropTarget = {
+  kind: null,
+  block: null,
+  moved: [],
+  edge: null,
+  pool: null,
+  guides: [],
+};
 
 export const useDropTarget = create<DropTarget>()(() => NOTHING);
 
-export function aimAt(target: Partial<Omit<DropTarget, "kind">>): void {
-  const { kind, ...now } = useDropTarget.getState();
-  const next = { ...NOTHING, ...target, kind };
-  if (!deepEqual({ ...now, kind }, next)) useDropTarget.setState(next);
+export function aimAt(target: Partial<Omit<DropTarget, "kind" | "block">>): void {
+  const now = useDropTarget.getState();
+  const next = { ...NOTHING, ...target, kind: now.kind, block: now.block };
+  if (!deepEqual(now, next)) useDropTarget.setState(next);
 }
 
 export function clearDropTarget(): void {

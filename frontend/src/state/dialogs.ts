@@ -6,6 +6,7 @@ export type DialogName =
   | "shortcuts"
   | "gallery"
   | "newLoop"
+  | "saveBlock"
   | "signIn"
   | "confirmRun"
   | "history"

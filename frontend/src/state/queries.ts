@@ -1,11 +1,30 @@
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { fetchCatalog, fetchLoopPresets, fetchRunCurves, searchLoops } from "@/api/routes";
-import type { Catalog, RunCurves, RunSummary } from "@/api/types";
+import {
+  fetchBlocks,
+  fetchCatalog,
+  fetchLoopPresets,
+  fetchRunCurves,
+  searchLoops,
+} from "@/api/routes";
+import type { Block, Catalog, RunCurves, RunSummary } from "@/api/types";
 import { tellingMetrics } from "@/catalog/metrics";
 
 export function useLoopPresets() {
   return useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
 }
+
+export const blocksQuery = queryOptions({
+  queryKey: ["blocks"],
+  queryFn: () => fetchBlocks(),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/** Building blocks: those that ship with coloop, and those that were saved here. None until they are loaded. */
+export function useBlocks(): readonly Block[] {
+  return useQuery(blocksQuery).data ?? NO_BLOCKS;
+}
+
+const NO_BLOCKS: readonly Block[] = [];
 
 export const catalogQuery = queryOptions({
   queryKey: ["catalog"],

@@ -15,6 +15,7 @@ import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
 import { useMode, useOpenLoop } from "./document/context";
 
+export const BLOCK_DRAG = "application/x-coloop-block";
 export const NODE_DRAG = "application/x-coloop-node";
 
 interface AddOptions {

@@ -87,6 +87,13 @@ function useEditActions(): Action[] {
         ...onNodes,
         scope: "canvas",
       }),
+      edit(
+        "saveBlock",
+        "Save the selection as a block",
+        "",
+        () => showDialog("saveBlock"),
+        onNodes,
+      ),
       edit("delete", "Delete", "backspace delete", remove, {
         isEnabled: canRemove,
         scope: "canvas",

@@ -7,17 +7,29 @@ import {
   ViewportPortal,
 } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
-import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  lazy,
+  type RefObject,
+  Suspense,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { poolsOf } from "@/document/pools";
 import { poolAt } from "@/graph/frames";
 import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";
+import { isTyping } from "@/state/actions";
 import { aimAt, clearDropTarget, toLoop, useDetail, useDropTarget } from "@/state/canvas";
 import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { clearSelection } from "@/state/selection";
-import { NODE_DRAG, useAddNode } from "@/state/useAddNode";
+import { useBlocks } from "@/state/queries";
+import { clearSelection, select, useSelection } from "@/state/selection";
+import { useAddBlock } from "@/state/useAddBlock";
+import { BLOCK_DRAG, NODE_DRAG, useAddNode } from "@/state/useAddNode";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
@@ -36,6 +48,10 @@ import { useMoves, useMoving } from "./useMoves";
 import { useReveal } from "./useReveal";
 import { useRoving } from "./useRoving";
 import { useSockets } from "./useSockets";
+
+const CanvasMenu = lazy(() =>
+  import("./CanvasMenu").then((module) => ({ default: module.CanvasMenu })),
+);
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -62,6 +78,8 @@ export function Canvas() {
   const snaps = usePreferences((state) => state.snapsToGrid);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
+  const insert = useAddBlock();
+  const blocks = useBlocks();
   const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
   const frame = useRef<HTMLDivElement>(null);
   const { onTouch, fit, onRest, onWheel } = useFit(frame, { boxes, draw, drawing, isFramed });
@@ -76,15 +94,36 @@ export function Canvas() {
   const newHere = useNewHere();
   useReveal();
 
+  const addAt = (screen: { x: number; y: number }) =>
+    showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
   const openSearch = (event: React.MouseEvent) => {
     const isPane =
       event.target instanceof Element && event.target.classList.contains("react-flow__pane");
     if (!isPane || store.getState().isReadonly) return;
-    const screen = { x: event.clientX, y: event.clientY };
-    showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
+    addAt({ x: event.clientX, y: event.clientY });
+  };
+
+  const [menuAt, setMenuAt] = useState<{ x: number; y: number } | null>(null);
+  const openMenu = (event: React.MouseEvent) => {
+    const target = event.target as Element;
+    if (isTyping(target)) return;
+    event.preventDefault();
+    const node = target.closest<HTMLElement>(".react-flow__node")?.dataset.id;
+    if (node === undefined) clearSelection();
+    else if (!useSelection.getState().nodes.includes(node)) select({ nodes: [node] });
+    setMenuAt({ x: event.clientX, y: event.clientY });
   };
 
   const drop = (event: React.DragEvent) => {
+    const block = blocks.find(({ id }) => id === event.dataTransfer.getData(BLOCK_DRAG));
+    if (block) {
+      event.preventDefault();
+      clearDropTarget();
+      onTouch();
+      const at = toLoop(screenToFlowPosition({ x: event.clientX, y: event.clientY }));
+      insert({ block, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
+      return;
+    }
     const kind = catalog.kinds[event.dataTransfer.getData(NODE_DRAG)];
     if (!kind) return;
     event.preventDefault();
@@ -99,9 +138,11 @@ export function Canvas() {
       aria-label="Graph"
       className="relative isolate h-full w-full"
       onDoubleClick={openSearch}
+      onContextMenu={openMenu}
       onDrop={drop}
       onDragOver={(event) => {
-        if (!event.dataTransfer.types.includes(NODE_DRAG)) return;
+        const { types } = event.dataTransfer;
+        if (!types.includes(NODE_DRAG) && !types.includes(BLOCK_DRAG)) return;
         event.preventDefault();
         event.dataTransfer.dropEffect = "copy";
         newHere.aim(event);
@@ -154,6 +195,9 @@ export function Canvas() {
         <EdgeCutter />
         {nodes.length === 0 ? <CanvasEmpty /> : null}
       </div>
+      <Suspense>
+        {menuAt ? <CanvasMenu at={menuAt} onAdd={addAt} onClose={() => setMenuAt(null)} /> : null}
+      </Suspense>
       <CanvasTools onFit={fit} onTouch={onTouch} area={drawing.area} />
     </section>
   );
@@ -201,7 +245,8 @@ export function CanvasEmpty() {
           <b className="font-medium">{mode.title}.</b> {mode.help}
         </p>
         <p className="text-muted text-sm">
-          Drag a node from the left, double-click the canvas to search, or start from a preset.
+          Drag a block or a node from the left, double-click the canvas to search, or start from a
+          preset.
         </p>
         <Button look="primary" className="mt-1" onClick={() => showDialog("gallery")}>
           Open the gallery

@@ -7,6 +7,7 @@ import {
   AlignStartHorizontal,
   AlignStartVertical,
   AlignVerticalDistributeCenter,
+  Blocks,
   Copy,
   type LucideIcon,
   Network,
@@ -19,6 +20,7 @@ import { commonOf } from "@/document/sharedValue";
 import { formatPlural } from "@/lib/format";
 import { isObject } from "@/lib/paths";
 import { removeItems } from "@/state/commands/nodes";
+import { showDialog } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { clearSelection, useSelection } from "@/state/selection";
 import { ALIGNMENTS, DISTRIBUTIONS, useArrange } from "@/state/useArrange";
@@ -72,6 +74,9 @@ export function ManyInspector() {
           <>
             {button("Duplicate", Copy, () => duplicate(nodes))}
             {button("Arrange", Network, arrange)}
+            {nodes.length > 0
+              ? button("Save as block", Blocks, () => showDialog("saveBlock"))
+              : null}
             {button("Delete", Trash2, remove, "danger")}
           </>
         )}

@@ -1,10 +1,13 @@
 import { type FormEvent, useId, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import * as routes from "@/api/routes";
+import type { ModeInfo } from "@/api/types";
+import { beginBlock, CO_TRAINING } from "@/document/blocks";
 import { loopNameProblem } from "@/document/names";
+import { EMPTY_DOCUMENT } from "@/document/types";
 import { formatName } from "@/lib/format";
 import { showDialog, useDialogs } from "@/state/dialogs";
-import { useLoopPresets, useServerCatalog } from "@/state/queries";
+import { useBlocks, useLoopPresets, useServerCatalog } from "@/state/queries";
 import { type Beginning, newLoop } from "@/state/sync/newLoops";
 import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
@@ -31,6 +34,7 @@ export function NewLoopDialog() {
       title="New loop"
       isOpen={isOpen}
       onClose={() => showDialog(null)}
+      width="max-w-3xl"
       footer={
         <>
           <Button onClick={() => showDialog(null)}>Cancel</Button>
@@ -47,6 +51,14 @@ export function NewLoopDialog() {
 
 const UNTITLED = "untitled";
 const PRESET = "a preset";
+const EMPTY = "";
+const CO_TRAINING_MODE = {
+  value: CO_TRAINING,
+  title: "Co-training",
+  help: "Several models learn from each other: a solver and its judge, a proposer and a solver, debaters.",
+};
+/** The mode whose settings a loop of co-training has. */
+const CO_TRAINING_IS = "online";
 const FROM_PRESET = {
   value: PRESET,
   title: "From a preset",
@@ -64,11 +76,15 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   const [typed, setTyped] = useState<string | null>(null);
   const [chosen, setChosen] = useState<string | null>(null);
   const [wanted, setWanted] = useState<string | null>(null);
+  const [wantedBlock, setWantedBlock] = useState(EMPTY);
+  const blocks = useBlocks();
   const nameId = useId();
   const problemId = useId();
 
   const modes = catalog.data?.modes ?? [];
   const begin: string = chosen ?? modes[0]?.name ?? "";
+  const offered = blocks.filter(({ is_own: isOwn, tags }) => isOwn || tags.includes(begin));
+  const block = offered.find(({ id }) => id === wantedBlock);
   const preset = wanted ?? presets.data?.[0]?.name ?? "";
   const name = typed ?? (begin === PRESET && preset !== "" ? preset : UNTITLED);
   const problem = loopNameProblem(name);
@@ -79,7 +95,11 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
     // A press that does nothing says nothing: the field that is wrong gets the focus, and is read aloud.
     if (problem !== null) field.current?.focus();
     if (problem !== null || begin === "" || (begin === PRESET && preset === "")) return;
-    onSubmit(name, begin === PRESET ? { preset } : { mode: begin });
+    if (begin === PRESET) return onSubmit(name, { preset });
+    const parts =
+      block && catalog.data ? beginBlock(catalog.data, EMPTY_DOCUMENT, block) : undefined;
+    const mode = begin === CO_TRAINING ? CO_TRAINING_IS : begin;
+    onSubmit(name, parts ? { mode, parts } : { mode });
   };
   return (
     <form id={id} onSubmit={submit} className="flex flex-col gap-4">
@@ -105,21 +125,42 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
           </p>
         )}
       </div>
-      <Answer query={catalog} loading="Loading the modes" failed="The modes could not be loaded">
-        {() => (
+      <div className="grid gap-4 md:grid-cols-2">
+        <Answer query={catalog} loading="Loading the modes" failed="The modes could not be loaded">
+          {() => (
+            <RadioCards
+              legend="What is it for?"
+              value={begin}
+              options={modeOptions(modes)}
+              onChange={setChosen}
+            />
+          )}
+        </Answer>
+        {begin === PRESET ? (
+          <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
+        ) : (
           <RadioCards
-            legend="What is it for?"
-            value={begin}
-            options={[...modes.map((mode) => ({ ...mode, value: String(mode.name) })), FROM_PRESET]}
-            onChange={setChosen}
+            legend="Begin with"
+            value={block ? block.id : EMPTY}
+            options={[
+              { value: EMPTY, title: "Empty canvas", help: "Nodes are added one by one." },
+              ...offered.map(({ id, title, description }) => ({
+                value: id,
+                title,
+                help: description,
+              })),
+            ]}
+            onChange={setWantedBlock}
           />
         )}
-      </Answer>
-      {begin === PRESET ? (
-        <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
-      ) : null}
+      </div>
     </form>
   );
+}
+
+function modeOptions(modes: readonly ModeInfo[]) {
+  const [first, ...others] = modes.map((mode) => ({ ...mode, value: String(mode.name) }));
+  return [...(first ? [first] : []), CO_TRAINING_MODE, ...others, FROM_PRESET];
 }
 
 interface PresetChoiceProps {

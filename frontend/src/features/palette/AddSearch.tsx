@@ -1,17 +1,25 @@
 import { Command } from "cmdk";
+import { Blocks } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
+import { meansBlock, searchBlocks } from "@/catalog/search";
+import { offersBlock, openFor } from "@/document/blocks";
 import { fittingPort, spliceOf } from "@/document/canConnect";
 import { edgeIndex, portText } from "@/document/edges";
 import { kindColor } from "@/lib/colors";
+import { formatPlural } from "@/lib/format";
 import { type AddRequest, hideAddSearch } from "@/state/dialogs";
 import { useMode, useOpenLoop } from "@/state/document/context";
+import { useBlocks } from "@/state/queries";
+import { useAddBlock } from "@/state/useAddBlock";
 import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { useWindowEvent } from "@/ui/useWindowEvent";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 
+const HEADING =
+  "[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";
 const WIDTH = 288;
 const HEIGHT = 340;
 
@@ -24,6 +32,7 @@ function placeholder({ from, edge }: AddRequest): string {
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
   const add = useAddNode();
+  const insert = useAddBlock();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
   const { from, edge, screen, flow, isUnplaced } = request;
@@ -45,11 +54,53 @@ export function AddSearch({ request }: { request: AddRequest }) {
       kinds: group.kinds.filter(({ kind }) => ports.get(kind) !== null),
     }))
     .filter((group) => group.kinds.length > 0);
-  const { offered, others } = splitByMode(fitting, useMode());
+  const mode = useMode();
+  const allBlocks = useBlocks();
+  const blocks = useMemo(() => {
+    if (edge) return [];
+    const { document } = store.getState();
+    return from
+      ? allBlocks.filter((block) => openFor(catalog, document, block, from) !== null)
+      : allBlocks;
+  }, [allBlocks, catalog, store, from, edge]);
+  const foundBlocks = searchBlocks(blocks, search).filter(
+    (block) => search.trim() !== "" || offersBlock(mode, block),
+  );
+  const { offered, others } = splitByMode(fitting, mode);
   const groups = [
     ...searchGroups(offered, search),
     ...searchGroups(others.length > 0 ? [otherModes(others)] : [], search),
   ];
+
+  const isBlockMeant = meansBlock(
+    foundBlocks,
+    groups.flatMap((group) => group.kinds),
+    search,
+  );
+  const blockGroup =
+    foundBlocks.length > 0 ? (
+      <Command.Group heading="Blocks" className={HEADING}>
+        {foundBlocks.map((block) => (
+          <Command.Item
+            key={block.id}
+            value={`block ${block.id}`}
+            onSelect={() => {
+              insert({ block, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from });
+              hideAddSearch();
+            }}
+            className="flex h-8 cursor-default items-center gap-2 rounded-2 px-2 text-sm data-[selected=true]:bg-hover"
+          >
+            <span className="loop-node-icon size-5">
+              <Blocks size={13} aria-hidden="true" />
+            </span>
+            <span className="flex-1 truncate">{block.title}</span>
+            <span className="text-faint text-xs">
+              {formatPlural(Object.keys(block.nodes).length, "node")}
+            </span>
+          </Command.Item>
+        ))}
+      </Command.Group>
+    ) : null;
 
   useWindowEvent(
     "pointerdown",
@@ -86,16 +137,13 @@ export function AddSearch({ request }: { request: AddRequest }) {
         />
         <Command.List className="max-h-[268px] overflow-y-auto p-1">
           <Command.Empty className="p-3 text-muted text-sm">
-            {from && fitting.length === 0
+            {from && fitting.length === 0 && blocks.length === 0
               ? `Nothing more can be connected to ${portText(from)}.`
               : "No kind of node fits."}
           </Command.Empty>
+          {isBlockMeant ? blockGroup : null}
           {groups.map((group) => (
-            <Command.Group
-              key={group.name}
-              heading={group.title}
-              className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs"
-            >
+            <Command.Group key={group.name} heading={group.title} className={HEADING}>
               {group.kinds.map((kind) => (
                 <Command.Item
                   key={kind.kind}
@@ -118,6 +166,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
               ))}
             </Command.Group>
           ))}
+          {isBlockMeant ? null : blockGroup}
         </Command.List>
         <footer className="flex items-center gap-2 border-line border-t px-3 py-1.5 text-faint text-xs">
           <Kbd>↑↓</Kbd> choose <Kbd>↵</Kbd> add <Kbd>esc</Kbd> close

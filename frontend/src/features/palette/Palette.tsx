@@ -1,5 +1,5 @@
 import { ChevronDown, Pin, PinOff, Plus, Search, X } from "lucide-react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
 import { kindColor } from "@/lib/colors";
 import { clearDropTarget, useDropTarget } from "@/state/canvas";
@@ -15,6 +15,10 @@ import { Tooltip } from "@/ui/Tooltip";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 import { useAddInMiddle } from "./useAddInMiddle";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
+
+const PaletteBlocks = lazy(() =>
+  import("./PaletteBlocks").then((module) => ({ default: module.PaletteBlocks })),
+);
 
 interface PaletteProps {
   isWide?: boolean;
@@ -95,6 +99,7 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
         )}
       </div>
       <div className="palette-list min-h-0 flex-1 overflow-y-auto overflow-x-hidden px-2 pb-3">
+        <Suspense>{isWide ? <PaletteBlocks search={typed} /> : null}</Suspense>
         {listed.length === 0 ? (
           <p className="p-2 text-muted text-xs">No node matches “{search}”.</p>
         ) : null}

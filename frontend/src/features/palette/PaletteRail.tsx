@@ -16,7 +16,7 @@ const PAUSE = 200;
 export function PaletteRail() {
   const { isOpen, isCalled, peek, close } = usePalette();
   const isPinned = usePalettePin();
-  const isDragged = useDropTarget((state) => state.kind !== null);
+  const isDragged = useDropTarget((state) => state.kind !== null || state.block !== null);
   const frame = useRef<HTMLDivElement>(null);
   const timer = useRef(0);
   const isWide = isPinned || (isOpen && !isDragged);

@@ -1,26 +1,43 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useCallback } from "react";
-import type { KindInfo } from "@/api/types";
+import type { Block, KindInfo } from "@/api/types";
 import { NODE_WIDTH } from "@/graph/geometry";
 import { toLoop } from "@/state/canvas";
+import { useAddBlock } from "@/state/useAddBlock";
 import { useAddNode } from "@/state/useAddNode";
 
 export function useAddInMiddle(): (kind: KindInfo) => void {
-  const { screenToFlowPosition } = useReactFlow();
-  const flowStore = useStoreApi();
+  const middleOf = useMiddle();
   const add = useAddNode();
   return useCallback(
     (kind) => {
-      const box = flowStore.getState().domNode?.getBoundingClientRect();
-      const middle = toLoop(
-        screenToFlowPosition({
-          x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
-          y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
-        }),
-      );
-      const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
-      add({ kind, at: wish, isUnplaced: true });
+      const middle = middleOf();
+      add({ kind, at: { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 }, isUnplaced: true });
     },
-    [screenToFlowPosition, flowStore, add],
+    [middleOf, add],
   );
+}
+
+export function useInsertInMiddle(): (block: Block) => void {
+  const middleOf = useMiddle();
+  const insert = useAddBlock();
+  return useCallback(
+    (block) => insert({ block, at: middleOf(), isUnplaced: true }),
+    [middleOf, insert],
+  );
+}
+
+/** The middle of the view, as a place in the loop. */
+function useMiddle(): () => { x: number; y: number } {
+  const { screenToFlowPosition } = useReactFlow();
+  const flowStore = useStoreApi();
+  return useCallback(() => {
+    const box = flowStore.getState().domNode?.getBoundingClientRect();
+    return toLoop(
+      screenToFlowPosition({
+        x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
+        y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
+      }),
+    );
+  }, [screenToFlowPosition, flowStore]);
 }

@@ -1,5 +1,7 @@
 import type * as routes from "@/api/routes";
 import type { Change, Loop } from "@/api/types";
+import { writeEdge } from "@/document/edges";
+import type { Fragment } from "@/document/fragment";
 
 type CopyApi = Pick<typeof routes, "patchYaml" | "createLoop">;
 
@@ -17,7 +19,10 @@ export async function copyLoop(
 
 type NewApi = CopyApi & Pick<typeof routes, "fetchLoopPreset">;
 
-export type Beginning = { mode: string } | { preset: string };
+/** What a loop begins as: a preset, or a loop of a mode with nothing in it but, where one is named, a block. */
+export type Beginning = { mode: string; parts?: Parts } | { preset: string };
+
+type Parts = Pick<Fragment, "nodes" | "edges">;
 
 const EMPTY =
   "coloop: 1\nname: untitled\nmode: online\n\nnodes: {}\nedges: []\n\nschedule: {steps: 100}\nhardware: {preset: cpu}\nrun: {seed: 0}\n";
@@ -26,5 +31,11 @@ export async function newLoop(name: string, begin: Beginning, api: NewApi): Prom
   if ("preset" in begin) {
     return copyLoop((await api.fetchLoopPreset(begin.preset)).yaml, name, api);
   }
-  return copyLoop(EMPTY, name, api, [{ op: "set", path: "mode", value: begin.mode }]);
+  const changes: Change[] = [{ op: "set", path: "mode", value: begin.mode }];
+  if (begin.parts) {
+    const { nodes, edges } = begin.parts;
+    changes.push({ op: "set", path: "nodes", value: { ...nodes } });
+    changes.push({ op: "set", path: "edges", value: edges.map(writeEdge) });
+  }
+  return copyLoop(EMPTY, name, api, changes);
 }

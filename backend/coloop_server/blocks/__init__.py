@@ -1,0 +1,1 @@
+"""Building blocks: those that ship with coloop, and those that a user saved."""
