@@ -140,3 +140,33 @@ def test_the_report_of_a_run_names_its_controls(
     nested = client.post(f"/api/runs/{control}/controls", json=asked)
     assert nested.status_code == 409
     assert "itself a control" in nested.text
+
+
+def test_the_report_of_a_run_shows_its_controls_seeds_and_parent(
+    client: TestClient, loop: str, run_until: RunUntil
+) -> None:
+    run_id = finished(client, loop, run_until)
+    asked = {"kind": "shuffled", "seeds": 2}
+    queued = client.post(f"/api/runs/{run_id}/controls", json=asked).json()
+    for arm in queued["arms"]:
+        for run in arm["runs"]:
+            run_until(run["run"], "finished")
+
+    found = client.get(f"/api/runs/{run_id}/experiment").json()
+
+    assert (found["run"], found["state"], found["seed"]) == (run_id, "finished", 4)
+    assert [(one["kind"], one["runs"]) for one in found["controls"]] == [("shuffled", 2)]
+    assert found["duration"]["steps"] == 3
+    assert found["spent"]["gpus"] == 0
+    control = next(arm for arm in queued["arms"] if arm["kind"] == "shuffled")["runs"][0]["run"]
+    assert client.get(f"/api/runs/{control}/experiment").json()["control"] is not None
+
+    text = client.get(f"/api/runs/{run_id}/experiment.md")
+
+    assert text.headers["content-type"].startswith("text/markdown")
+    assert text.text.startswith(f"# grpo-arithmetic: run {run_id}")
+
+
+def test_a_run_that_is_not_there_has_no_report(client: TestClient) -> None:
+    assert client.get("/api/runs/none/experiment").status_code == 404
+    assert client.get("/api/runs/none/experiment.md").status_code == 404

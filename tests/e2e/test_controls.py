@@ -81,7 +81,11 @@ def test_a_finished_run_is_compared_with_its_control_over_seeds(
     assert violations(page) == []
     fits(page)
 
-    # The report of the run says that there is a control.
+    # The run and its report say how it stands beside the control.
     page.get_by_role("link", name="The run", exact=True).click()
+    expect(page.get_by_role("region", name="Result")).to_contain_text("shuffled")
     page.get_by_role("button", name="Report").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Controls: Scores of other rows (2 runs)")
+    control = page.get_by_role("table", name="Controls").get_by_role("row").nth(1)
+    expect(control).to_contain_text("Scores of other rows")
+    expect(page.get_by_role("table", name="Seeds").get_by_role("row")).to_have_count(3)
+    assert violations(page) == []

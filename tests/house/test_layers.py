@@ -11,6 +11,7 @@ ENGINE = ROOT / "engine" / "coloop"
 
 LIGHT = {
     "errors",
+    "units",
     "spec",
     "data.chats",
     "data.json_schemas",
@@ -25,6 +26,7 @@ LIGHT = {
     "validate",
     "explain",
     "explain.controls",
+    "explain.experiment",
     "explain.rehearsal",
     "runtime.run_files",
     "runtime.health",
@@ -35,6 +37,7 @@ LIGHT = {
 
 OURS: dict[str, set[str]] = {
     "errors": set(),
+    "units": set(),
     "spec": {"errors", "sandbox.inside.parsing"},
     "data.arrays": set(),
     "data.distributions": {"data.arrays"},
@@ -67,6 +70,7 @@ OURS: dict[str, set[str]] = {
     },
     "explain": {"spec", "plan.cost", "plan", "runtime.health", "errors"},
     "explain.controls": {"spec", "plan", "validate", "errors"},
+    "explain.experiment": {"spec", "explain.controls", "errors", "units"},
     "explain.rehearsal": {"spec", "plan.settings", "validate", "sandbox.inside.parsing"},
     "algorithms": set(),
     "algorithms.batch": {"data.arrays", "data.distributions"},
@@ -140,6 +144,7 @@ HEAVY = {
 
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
+    "units": set(),
     "spec": {"pydantic", "pydantic_core", "ruamel", "typing_extensions", "yaml"},
     "data.arrays": {"numpy"},
     "data.distributions": {"numpy"},
@@ -153,6 +158,7 @@ OUTSIDE: dict[str, set[str]] = {
     "plan.cost": {"pydantic"},
     "validate": {"jinja2"},
     "explain.controls": set(),
+    "explain.experiment": set(),
     "explain.rehearsal": set(),
     "algorithms": {"torch", "numpy"},
     "algorithms.batch": {"torch", "numpy"},

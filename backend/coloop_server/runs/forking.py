@@ -26,27 +26,16 @@ from typing import Any
 from coloop.data.files.marks import write_whole
 from coloop.errors import CheckpointError
 from coloop.runtime.checkpoints.manifest import read_manifest
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS, MANIFEST, whole_checkpoints
 from coloop_server.errors import Conflict
 from coloop_server.paths import Roots
 from coloop_server.private import FOLDER_MODE
 
-CHECKPOINTS = "checkpoints"
-MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 32
 """Deepest nesting of folders in a checkpoint."""
 OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-def whole_checkpoints(folder: Path) -> dict[int, Path]:
-    """Folders of complete checkpoints, by step."""
-    checkpoints = {}
-    for path in (folder / CHECKPOINTS).glob("step-*"):
-        number = path.name.removeprefix("step-")
-        if number.isdecimal() and (path / MANIFEST).is_file():
-            checkpoints[int(number)] = path
-    return checkpoints
 
 
 def choose_checkpoint(folder: Path, step: int | None) -> Path:

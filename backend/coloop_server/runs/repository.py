@@ -35,6 +35,8 @@ from coloop_server.runs.summary import Summary
 
 OUTLINE = defer(RunRow.yaml, raiseload=True)
 """Lists and watchers do not need the loop's text."""
+MOST_RELATED = 200
+"""Runs of one loop that are compared."""
 UNFINISHED = tuple(state.value for state in RunStateName if not state.is_final)
 
 
@@ -67,6 +69,15 @@ def list_naming(session: Session, run_id: str) -> Sequence[RunRow]:
     """Other runs whose loop contains the id of a run, oldest first."""
     query = select(RunRow).where(RunRow.yaml.contains(run_id, autoescape=True), RunRow.id != run_id)
     return session.scalars(query.order_by(RunRow.created_at, RunRow.id)).all()
+
+
+def list_finished_naming(session: Session, name: str) -> Sequence[RunRow]:
+    """The newest finished runs whose loop contains a name, oldest first."""
+    query = select(RunRow).where(
+        RunRow.state == RunStateName.FINISHED, RunRow.yaml.contains(name, autoescape=True)
+    )
+    newest = query.order_by(RunRow.created_at.desc(), RunRow.id).limit(MOST_RELATED)
+    return session.scalars(newest).all()[::-1]
 
 
 def list_unfinished(session: Session) -> Sequence[RunRow]:

@@ -6,14 +6,17 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response, WebSocket
 from fastapi import Path as PathParameter
+from fastapi.responses import PlainTextResponse
 from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
+from coloop.explain.experiment import Experiment, markdown_of
+from coloop.runtime.run_files.checkpoint_folders import whole_checkpoints
 from coloop.runtime.run_files.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound, router_of
-from coloop_server.runs import controls, forking, repository, service
+from coloop_server.runs import controls, experiments, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
 from coloop_server.runs.gauges import GaugeLines, read_gauges
 from coloop_server.runs.repository import Filter, Sort, list_page, list_tags
@@ -343,7 +346,7 @@ def list_run_sample_tokens(
 @router.get("/{run_id}/checkpoints", operation_id="listRunCheckpoints")
 def list_run_checkpoints(watch: WatchOf) -> RunCheckpoints:
     """Checkpoints from which the run can be resumed or forked."""
-    return RunCheckpoints(steps=sorted(forking.whole_checkpoints(watch.folder.path)))
+    return RunCheckpoints(steps=sorted(whole_checkpoints(watch.folder.path)))
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")
@@ -354,6 +357,23 @@ def get_run_report(run_id: RunId, watch: WatchOf, session: SessionOf) -> RunRepo
         raise NotFound("run.no_report", "the run has no report; it is written when a run ends")
     told = RunReport.model_validate(report)
     return told.model_copy(update={"controls": controls.references(session, run_id)})
+
+
+@router.get("/{run_id}/experiment", operation_id="getRunExperiment")
+def get_run_experiment(run_id: RunId, supervisor: SupervisorOf) -> Experiment:
+    """A run as an experiment: result, controls, seeds, time, cost, samples, and what to do next."""
+    return experiments.read_experiment(supervisor, run_id)
+
+
+@router.get(
+    "/{run_id}/experiment.md",
+    operation_id="getRunExperimentAsMarkdown",
+    response_class=PlainTextResponse,
+)
+def get_run_experiment_as_markdown(run_id: RunId, supervisor: SupervisorOf) -> PlainTextResponse:
+    """The same report as Markdown."""
+    text = markdown_of(experiments.read_experiment(supervisor, run_id))
+    return PlainTextResponse(text, media_type="text/markdown; charset=utf-8")
 
 
 @router.get("/{run_id}/controls/choices", operation_id="listControlChoices")

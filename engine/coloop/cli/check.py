@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from coloop.cli.app import Json, Settings, Spec
-from coloop.cli.output import console, count, fail, print_diagnostics, print_json, print_refusal
+from coloop.cli.output import console, fail, print_diagnostics, print_json, print_refusal
 from coloop.errors import PresetNotFound, SpecProblem, SpecUnreadable
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.run_check import RunCheck, check_run
@@ -27,6 +27,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.paths import find
 from coloop.spec.text.reader import Reading, read
+from coloop.units import count
 from coloop.validate import validate
 
 MOST_BYTES = 8 * 2**20

@@ -21,7 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coloop.cli.app import LIBRARIES, Json, requirements
-from coloop.cli.output import console, gib, print_json
+from coloop.cli.output import console, print_json
 from coloop.errors import SettingInvalid
 from coloop.plan.settings.machine import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
@@ -32,6 +32,7 @@ from coloop.spec.installed import LOADED, PROBLEMS
 from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
+from coloop.units import gib
 
 OPTIONAL = ("vllm", "deepspeed", "lora", "real")
 """Extras without which coloop runs."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.markup import escape
 
-from coloop.cli.output import gib, seconds
 from coloop.plan.settings.traced import Unit
 from coloop.plan.terms import Line, Term, Terms
+from coloop.units import gib, seconds
 
 SHOWN_DEPTH = 1
 """Deeper lines are in the JSON."""

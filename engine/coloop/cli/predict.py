@@ -13,7 +13,7 @@ from rich.table import Table
 from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
 from coloop.cli.formulas import print_terms
-from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
+from coloop.cli.output import complain, console, print_json, table_of
 from coloop.cli.sizes import estimate_model, is_model
 from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate, Explanation
@@ -29,6 +29,7 @@ from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.presets import patched
 from coloop.spec.solvable import locks_of
+from coloop.units import gib, rate, seconds
 from coloop.validate import validate
 
 PARTS = (

@@ -14,13 +14,14 @@ from rich.markup import escape
 
 from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import checked_spec
-from coloop.cli.output import console, count, print_json, print_refusal, seconds, table_of
+from coloop.cli.output import console, print_json, print_refusal, table_of
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, summarize
 from coloop.plan.run_check import check_run
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
+from coloop.units import count, seconds
 from coloop.workers import openmp
 
 

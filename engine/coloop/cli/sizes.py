@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from coloop.cli.output import complain, console, gib, print_json, table_of
+from coloop.cli.output import complain, console, print_json, table_of
 from coloop.errors import PresetNotFound
 from coloop.plan.settings.architecture import (
     Architecture,
@@ -18,6 +18,7 @@ from coloop.plan.settings.facts import config_in
 from coloop.plan.settings.families import refusal_of
 from coloop.plan.settings.weights import resting_bytes_per_parameter
 from coloop.spec import presets
+from coloop.units import gib
 
 PRECISIONS: dict[str, tuple[int, str | None]] = {
     "float32": (4, None),

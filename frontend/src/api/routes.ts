@@ -183,6 +183,12 @@ export const startControl = (id: string, body: Bodies["NewControl"]) =>
 
 export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/report", run(id)));
 
+export const fetchExperiment = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/experiment", run(id)));
+
+export const fetchExperimentText = (id: string) =>
+  read(client.GET("/api/runs/{run_id}/experiment.md", { ...run(id), parseAs: "text" }));
+
 export const stopRun = (id: string) =>
   read(client.POST("/api/runs/{run_id}/stop", { ...run(id), body: {} }));
 

@@ -884,6 +884,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/experiment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Experiment
+         * @description A run as an experiment: result, controls, seeds, time, cost, samples, and what to do next.
+         */
+        get: operations["getRunExperiment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/experiment.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Experiment As Markdown
+         * @description The same report as Markdown.
+         */
+        get: operations["getRunExperimentAsMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/fork": {
         parameters: {
             query?: never;
@@ -2201,6 +2241,26 @@ export interface components {
             metric: string | null;
         };
         ControlRequest: components["schemas"]["StopRequest"] | components["schemas"]["EditRequest"] | components["schemas"]["CheckpointRequest"];
+        /** ControlResult */
+        ControlResult: {
+            /** Difference */
+            difference: number | null;
+            /** End */
+            end: number | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "full" | "frozen" | "shuffled" | "plain" | "constant" | "random" | "no_tool" | "no_filter";
+            /** Leads */
+            leads: boolean | null;
+            /** Runs */
+            runs: number;
+            /** Spread */
+            spread: number | null;
+            /** Title */
+            title: string;
+        };
         /**
          * ControlRun
          * @description One run of an arm.
@@ -2811,6 +2871,51 @@ export interface components {
             right: string;
             /** Wrong */
             wrong: string;
+        };
+        /** Experiment */
+        Experiment: {
+            /** Alerts */
+            alerts: components["schemas"]["RaisedAlert"][];
+            /** Bad */
+            bad: components["schemas"]["ScoredText"][];
+            /** Bottleneck */
+            bottleneck: string | null;
+            /** Changes */
+            changes: string[];
+            checkpoints: components["schemas"]["KeptCheckpoints"];
+            /** Command */
+            command: string;
+            /** Control */
+            control: string | null;
+            /** Controls */
+            controls: components["schemas"]["ControlResult"][];
+            /** Description */
+            description: string | null;
+            duration: components["schemas"]["RunTime"];
+            /** Error */
+            error: string | null;
+            /** Good */
+            good: components["schemas"]["ScoredText"][];
+            /** Hint */
+            hint: string | null;
+            /** Loop */
+            loop: string;
+            /** Next */
+            next: components["schemas"]["NextStep"][];
+            /** Parent */
+            parent: string | null;
+            /** Predictions */
+            predictions: components["schemas"]["PredictedValue"][];
+            /** Results */
+            results: components["schemas"]["ProbeResult"][];
+            /** Run */
+            run: string;
+            /** Seed */
+            seed: number;
+            seeds: components["schemas"]["SeedSpread"] | null;
+            spent: components["schemas"]["RunCost"];
+            /** State */
+            state: string;
         };
         /**
          * Explanation
@@ -3604,6 +3709,17 @@ export interface components {
             "x-widget"?: "bytes" | "code" | "column" | "metrics" | "node" | "path" | "phase" | "port" | "regex" | "scorer" | "seconds" | "select" | "slider" | "text";
         };
         JsonValue: Json;
+        /** KeptCheckpoints */
+        KeptCheckpoints: {
+            /** Best */
+            best: number | null;
+            /** Best Values */
+            best_values: {
+                [key: string]: number;
+            };
+            /** Kept */
+            kept: number[];
+        };
         /**
          * KindInfo
          * @description A node kind with its ports, settings and help.
@@ -4388,6 +4504,19 @@ export interface components {
             yaml: string;
         };
         /**
+         * NextStep
+         * @description One thing to do next.
+         */
+        NextStep: {
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "fix" | "alert" | "continue" | "checkpoint" | "control" | "seeds";
+            /** Text */
+            text: string;
+        };
+        /**
          * NodeGauge
          * @description Current speed of one node. Rates are those of its stage that takes most time.
          */
@@ -5085,6 +5214,18 @@ export interface components {
             total_seconds: number | null;
         };
         /**
+         * PredictedValue
+         * @description What was predicted of the whole run's main phase, and what was measured.
+         */
+        PredictedValue: {
+            /** Measured */
+            measured: number;
+            /** Predicted */
+            predicted: number;
+            /** What */
+            what: string;
+        };
+        /**
          * PresetInfo
          * @description A preset of model architectures or hardware that a field can name.
          */
@@ -5110,6 +5251,32 @@ export interface components {
             };
         };
         /**
+         * ProbeResult
+         * @description One metric of one evaluation over the run.
+         */
+        ProbeResult: {
+            best: components["schemas"]["Reading"];
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower";
+            end: components["schemas"]["Reading"];
+            /** Error */
+            error: number | null;
+            /** Is Main */
+            is_main: boolean;
+            /** Metric */
+            metric: string;
+            /** Rows */
+            rows: number | null;
+            start: components["schemas"]["Reading"];
+            /** Title */
+            title: string;
+            /** Values */
+            values: components["schemas"]["Reading"][];
+        };
+        /**
          * Progress
          * @description Progress of a running stage: `done` of `total`, counted in `unit`.
          */
@@ -5122,6 +5289,38 @@ export interface components {
             total: number;
             /** Unit */
             unit: string;
+        };
+        /** RaisedAlert */
+        RaisedAlert: {
+            /**
+             * Cleared
+             * @default false
+             */
+            cleared: boolean;
+            /** Code */
+            code: string;
+            /**
+             * Count
+             * @default 1
+             */
+            count: number;
+            /** Hint */
+            hint: string | null;
+            /** Level */
+            level: string;
+            /** Message */
+            message: string;
+            /** Node */
+            node: string | null;
+            /** Step */
+            step: number | null;
+        };
+        /** Reading */
+        Reading: {
+            /** Step */
+            step: number;
+            /** Value */
+            value: number;
         };
         /**
          * RemedyInfo
@@ -5487,6 +5686,19 @@ export interface components {
              */
             run: string;
         };
+        /** RunCost */
+        RunCost: {
+            /** Cost */
+            cost: number | null;
+            /** Gpus */
+            gpus: number;
+            /** Hardware */
+            hardware: string;
+            /** Hours */
+            hours: number;
+            /** Price Per Gpu Hour */
+            price_per_gpu_hour: number | null;
+        };
         /** RunCurves */
         RunCurves: {
             /** Attempt */
@@ -5811,6 +6023,27 @@ export interface components {
          * @enum {string}
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
+        /** RunTime */
+        RunTime: {
+            /** Attempts */
+            attempts: number;
+            /** Ended At */
+            ended_at: string | null;
+            /** Learned Tokens */
+            learned_tokens: number;
+            /** Phases */
+            phases: components["schemas"]["TimeShare"][];
+            /** Seconds */
+            seconds: number;
+            /** Stages */
+            stages: components["schemas"]["TimeShare"][];
+            /** Started At */
+            started_at: string | null;
+            /** Steps */
+            steps: number;
+            /** Written Tokens */
+            written_tokens: number;
+        };
         /**
          * SampleEvent
          * @description Sample rows of a step.
@@ -6086,6 +6319,21 @@ export interface components {
              */
             target: Json;
         };
+        /** ScoredText */
+        ScoredText: {
+            /** Completion */
+            completion: string;
+            /** Node */
+            node: string;
+            /** Prompt */
+            prompt: string;
+            /** Score */
+            score: number;
+            /** Step */
+            step: number;
+            /** Target */
+            target: string | null;
+        };
         /** Scores */
         Scores: {
             /**
@@ -6127,6 +6375,30 @@ export interface components {
             loop: components["schemas"]["JsonSchema"];
             run: components["schemas"]["JsonSchema"];
             schedule: components["schemas"]["JsonSchema"];
+        };
+        /**
+         * SeedRun
+         * @description A finished run of the same loop.
+         */
+        SeedRun: {
+            /** End */
+            end: number;
+            /** Run */
+            run: string;
+            /** Seed */
+            seed: number;
+        };
+        /**
+         * SeedSpread
+         * @description The last reading of the main metric over runs that differ by their seed only.
+         */
+        SeedSpread: {
+            /** Mean */
+            mean: number;
+            /** Runs */
+            runs: components["schemas"]["SeedRun"][];
+            /** Spread */
+            spread: number | null;
         };
         /** SessionState */
         SessionState: {
@@ -6893,6 +7165,25 @@ export interface components {
             /** @description Seconds of the whole run. */
             total: components["schemas"]["Term"] | null;
         };
+        /**
+         * TimeShare
+         * @description Time of one phase or stage.
+         */
+        TimeShare: {
+            /**
+             * Is Evaluation
+             * @default false
+             */
+            is_evaluation: boolean;
+            /** Name */
+            name: string;
+            /** Seconds */
+            seconds: number;
+            /** Share */
+            share: number;
+            /** Steps */
+            steps?: number | null;
+        };
         /** Token */
         Token: {
             /** Id */
@@ -7104,6 +7395,7 @@ export type ControlArm = components['schemas']['ControlArm'];
 export type ControlChoice = components['schemas']['ControlChoice'];
 export type ControlChoices = components['schemas']['ControlChoices'];
 export type ControlRequest = components['schemas']['ControlRequest'];
+export type ControlResult = components['schemas']['ControlResult'];
 export type ControlRun = components['schemas']['ControlRun'];
 export type ControlVerdict = components['schemas']['ControlVerdict'];
 export type Cost = components['schemas']['Cost'];
@@ -7127,6 +7419,7 @@ export type EditRun = components['schemas']['EditRun'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export type Estimate = components['schemas']['Estimate'];
 export type Example = components['schemas']['Example'];
+export type Experiment = components['schemas']['Experiment'];
 export type Explanation = components['schemas']['Explanation'];
 export type FitLoop = components['schemas']['FitLoop'];
 export type FitResult = components['schemas']['FitResult'];
@@ -7147,6 +7440,7 @@ export type InputInfo = components['schemas']['InputInfo'];
 export type Isolation = components['schemas']['Isolation'];
 export type JsonSchema = components['schemas']['JsonSchema'];
 export type JsonValue = components['schemas']['JsonValue'];
+export type KeptCheckpoints = components['schemas']['KeptCheckpoints'];
 export type KindInfo = components['schemas']['KindInfo'];
 export type LearningInfo = components['schemas']['LearningInfo'];
 export type Lengths = components['schemas']['Lengths'];
@@ -7171,6 +7465,7 @@ export type MoveRun = components['schemas']['MoveRun'];
 export type NewBlock = components['schemas']['NewBlock'];
 export type NewControl = components['schemas']['NewControl'];
 export type NewRun = components['schemas']['NewRun'];
+export type NextStep = components['schemas']['NextStep'];
 export type NodeGauge = components['schemas']['NodeGauge'];
 export type OutputInfo = components['schemas']['OutputInfo'];
 export type Overlap = components['schemas']['Overlap'];
@@ -7195,9 +7490,13 @@ export type PlannedProbe = components['schemas']['PlannedProbe'];
 export type PlannedStage = components['schemas']['PlannedStage'];
 export type PortTypeInfo = components['schemas']['PortTypeInfo'];
 export type PredictedTime = components['schemas']['PredictedTime'];
+export type PredictedValue = components['schemas']['PredictedValue'];
 export type PresetInfo = components['schemas']['PresetInfo'];
 export type PreviewLimits = components['schemas']['PreviewLimits'];
+export type ProbeResult = components['schemas']['ProbeResult'];
 export type Progress = components['schemas']['Progress'];
+export type RaisedAlert = components['schemas']['RaisedAlert'];
+export type Reading = components['schemas']['Reading'];
 export type RemedyInfo = components['schemas']['RemedyInfo'];
 export type ResumeRun = components['schemas']['ResumeRun'];
 export type RewardInfo = components['schemas']['RewardInfo'];
@@ -7208,6 +7507,7 @@ export type Run = components['schemas']['Run'];
 export type RunAlert = components['schemas']['RunAlert'];
 export type RunCheckpoints = components['schemas']['RunCheckpoints'];
 export type RunControls = components['schemas']['RunControls'];
+export type RunCost = components['schemas']['RunCost'];
 export type RunCurves = components['schemas']['RunCurves'];
 export type RunError = components['schemas']['RunError'];
 export type RunEvent = components['schemas']['RunEvent'];
@@ -7221,6 +7521,7 @@ export type RunSeries = components['schemas']['RunSeries'];
 export type RunSpec = components['schemas']['RunSpec'];
 export type RunStateEvent = components['schemas']['RunStateEvent'];
 export type RunStateName = components['schemas']['RunStateName'];
+export type RunTime = components['schemas']['RunTime'];
 export type SampleEvent = components['schemas']['SampleEvent'];
 export type SampleRow = components['schemas']['SampleRow'];
 export type SampleSteps = components['schemas']['SampleSteps'];
@@ -7229,8 +7530,11 @@ export type Samples = components['schemas']['Samples'];
 export type SandboxState = components['schemas']['SandboxState'];
 export type SavedDocument = components['schemas']['SavedDocument'];
 export type ScoredRow = components['schemas']['ScoredRow'];
+export type ScoredText = components['schemas']['ScoredText'];
 export type Scores = components['schemas']['Scores'];
 export type SectionSchemas = components['schemas']['SectionSchemas'];
+export type SeedRun = components['schemas']['SeedRun'];
+export type SeedSpread = components['schemas']['SeedSpread'];
 export type SessionState = components['schemas']['SessionState'];
 export type Severity = components['schemas']['Severity'];
 export type SignIn = components['schemas']['SignIn'];
@@ -7263,6 +7567,7 @@ export type StreamPing = components['schemas']['StreamPing'];
 export type TaskInfo = components['schemas']['TaskInfo'];
 export type Term = components['schemas']['Term'];
 export type Terms = components['schemas']['Terms'];
+export type TimeShare = components['schemas']['TimeShare'];
 export type Token = components['schemas']['Token'];
 export type TokenText = components['schemas']['TokenText'];
 export type TokenizedRows = components['schemas']['TokenizedRows'];
@@ -13200,6 +13505,230 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunEvents"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunExperiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Experiment"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunExperimentAsMarkdown: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description Bad Request */

@@ -68,6 +68,9 @@ const ComparePage = lazy(() =>
 const ControlsPage = lazy(() =>
   import("./ControlsPage").then((module) => ({ default: module.ControlsPage })),
 );
+const ReportPage = lazy(() =>
+  import("./ReportPage").then((module) => ({ default: module.ReportPage })),
+);
 const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
 
 startTheme();
@@ -106,6 +109,7 @@ export function App() {
                 <Route path="/runs/:id/controls">
                   {({ id }) => <ControlsPage key={id} id={id} />}
                 </Route>
+                <Route path="/runs/:id/report">{({ id }) => <ReportPage key={id} id={id} />}</Route>
                 <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
                 <Route>
                   <Redirect to="/" replace />

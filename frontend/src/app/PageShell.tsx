@@ -17,12 +17,12 @@ interface PageShellProps {
 
 export function PageShell({ title, actions, isWide = false, children }: PageShellProps) {
   return (
-    <div className="flex h-full flex-col">
+    <div className="flex h-full flex-col print:block print:h-auto">
       <PageHeader>
         <span className="flex-1" />
         <ThemeMenu />
       </PageHeader>
-      <main className="min-h-0 flex-1 overflow-y-auto">
+      <main className="min-h-0 flex-1 overflow-y-auto print:overflow-visible">
         <div className={classes("mx-auto px-6 py-6", isWide ? "max-w-[1600px]" : "max-w-6xl")}>
           <div className="mb-4 flex flex-wrap items-center gap-2">
             <h1 className="min-w-0 flex-1 truncate font-semibold text-xl">{title}</h1>
@@ -37,7 +37,7 @@ export function PageShell({ title, actions, isWide = false, children }: PageShel
 
 export function PageHeader({ children }: { children: ReactNode }) {
   return (
-    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3 print:hidden">
       <Brand />
       <PageNav />
       {children}

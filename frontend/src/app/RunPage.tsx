@@ -1,8 +1,9 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import { ChevronLeft, Download } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
 import { ChartsPanel } from "@/features/charts/ChartsPanel";
+import { RunResult } from "@/features/report/RunResult";
 import { ChangedSince } from "@/features/runs/list/ChangedSince";
 import { RunStateChip } from "@/features/runs/list/RunStateChip";
 import { type Replay, ReplayBar, useReplay } from "@/features/runs/live/ReplayBar";
@@ -13,8 +14,9 @@ import { useWatchedRun } from "@/features/runs/live/useWatchedRun";
 import { useLoopChanges } from "@/features/runs/start/ForkChanges";
 import { TimelinePanel } from "@/features/timeline/TimelinePanel";
 import { download } from "@/lib/download";
-import { LiveContext, RecordContext, useLive, useLiveRun } from "@/live/hooks";
+import { LiveContext, RecordContext, useLive, useLiveRun, useReplayStep } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
+import { isFinal } from "@/live/reducer";
 import { OpenLoopProvider, useOpenLoop } from "@/state/document/context";
 import { setPreferences, usePreferences } from "@/state/preferences";
 import { clearSelection, useSelection } from "@/state/selection";
@@ -201,7 +203,7 @@ function RunFloor() {
           className="bg-canvas"
           onResize={(size) => setPreferences({ runChartsWidth: size })}
         >
-          {hasSelection ? <RunSettings /> : <ChartsPanel />}
+          {hasSelection ? <RunSettings /> : <RunFigures />}
         </Pane>
       </div>
       <Pane
@@ -217,6 +219,32 @@ function RunFloor() {
         <RunDock />
       </Pane>
     </>
+  );
+}
+
+/** What came of a run that has ended, or its charts. */
+function RunFigures() {
+  const isReplayed = useReplayStep() !== null;
+  const run = useLive("status", ({ run }) => run, null);
+  const [shown, setShown] = useState<"result" | "charts">("result");
+  if (isReplayed || !run || !isFinal(run.state) || run.started_at === null) return <ChartsPanel />;
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="shrink-0 px-3 pt-2 pb-1">
+        <Segmented
+          label="Result or charts"
+          value={shown}
+          options={[
+            { value: "result", label: "Result" },
+            { value: "charts", label: "Charts" },
+          ]}
+          onChange={setShown}
+        />
+      </div>
+      <div className="min-h-0 flex-1">
+        {shown === "result" ? <RunResult run={run.id} attempt={run.attempt} /> : <ChartsPanel />}
+      </div>
+    </div>
   );
 }
 

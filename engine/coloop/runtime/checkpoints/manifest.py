@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError
+from coloop.runtime.run_files.checkpoint_folders import MANIFEST
 
-MANIFEST: Final = "manifest.json"
 VERSION: Final = 3
 VERSIONS: Final = (2, VERSION)
 OWN_HASH: Final = "sha256"

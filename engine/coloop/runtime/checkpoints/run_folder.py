@@ -14,6 +14,7 @@ from typing import Literal
 from coloop.data.files.marks import aside_of, write_whole
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.runtime.checkpoints.storage import is_address
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS
 from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic
@@ -23,7 +24,6 @@ from coloop.workers.sync.folders import SHARED_MEMORY
 
 SPEC_FILE = "spec.yaml"
 ORIGIN_FILE = "origin.json"
-CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

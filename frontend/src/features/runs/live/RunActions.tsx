@@ -1,4 +1,3 @@
-import { useQuery } from "@tanstack/react-query";
 import {
   ChartNoAxesColumn,
   ChevronDown,
@@ -12,22 +11,16 @@ import {
   Square,
 } from "lucide-react";
 import { useState } from "react";
-import { Link, useLocation } from "wouter";
-import { createLoop, fetchReport, stopRun } from "@/api/routes";
-import type { Bodies, RunSummary } from "@/api/types";
-import { isOnCpu as isLoopOnCpu } from "@/document/pools";
+import { useLocation } from "wouter";
+import { createLoop, stopRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import { resumeFrom, runAgain, useStartRun } from "@/features/runs/start/TrustDialog";
-import { formatBytes, formatPlural, formatRate, formatSeconds } from "@/lib/format";
-import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
+import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
-import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
-import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem } from "@/ui/Menu";
-import { Answer } from "@/ui/States";
-import { kindTitle } from "../controls/arms";
-import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from "./report";
 
 export function RunActions({ onResumed }: { onResumed: () => void }) {
   const live = useLiveRun();
@@ -124,14 +117,17 @@ interface AfterRunProps extends Pick<ReturnType<typeof useStartRun>, "isBusy" | 
 
 function AfterRun({ run, isBusy, start }: AfterRunProps) {
   const { store } = useOpenLoop();
-  const [hasReport, setReport] = useState(false);
+  const [, navigate] = useLocation();
   const [seed] = useState(() => 1 + Math.floor(Math.random() * SEEDS));
   const again = (change: { seed?: number }) =>
     start(() => runAgain(run, { yaml: store.getState().text, ...change }));
   return (
     <>
       {run.state !== "failed" || run.started_at !== null ? (
-        <Button icon={<ChartNoAxesColumn size={14} />} onClick={() => setReport(true)}>
+        <Button
+          icon={<ChartNoAxesColumn size={14} />}
+          onClick={() => navigate(`/runs/${encodeURIComponent(run.id)}/report`)}
+        >
           Report
         </Button>
       ) : null}
@@ -151,124 +147,6 @@ function AfterRun({ run, isBusy, start }: AfterRunProps) {
           With another seed: {seed}
         </MenuItem>
       </Menu>
-      <ReportDialog run={run.id} isOpen={hasReport} onClose={() => setReport(false)} />
     </>
-  );
-}
-
-interface ReportDialogProps {
-  run: string;
-  isOpen: boolean;
-  onClose: () => void;
-}
-
-function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
-  const query = useQuery({
-    queryKey: ["run", run, "report"],
-    queryFn: () => fetchReport(run),
-    enabled: isOpen,
-  });
-  const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
-  const gauges = useLive("gauges", (live) => live.state.gauges);
-  return (
-    <Dialog
-      title="Report"
-      description="What was predicted for the run and what was measured, with the error of each prediction."
-      isOpen={isOpen}
-      onClose={onClose}
-      width="max-w-2xl"
-    >
-      <Answer query={query} loading="Loading the report" failed="There is no report">
-        {(report) => (
-          <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
-            <p className="text-sm">{findingOf(report, gauges?.stages)}</p>
-            <Controls run={run} controls={report.controls} />
-            <Part title="Time" rows={timesOf(report)} format={formatSeconds} />
-            <Part
-              title="Tokens per second while busy"
-              rows={ratesOf(report)}
-              format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
-            />
-            <Part
-              title={isOnCpu ? "Memory of a process" : "Memory of a GPU"}
-              rows={memoryOf(report)}
-              format={formatBytes}
-            />
-          </div>
-        )}
-      </Answer>
-    </Dialog>
-  );
-}
-
-type Control = Bodies["RunReport"]["controls"][number];
-
-/** Which controls of the run there are, by kind. */
-function Controls({ run, controls }: { run: string; controls: readonly Control[] }) {
-  if (controls.length === 0) return null;
-  const kinds = [...new Set(controls.map(({ kind }) => kind))];
-  const counts = kinds.map((kind) => {
-    const own = controls.filter((control) => control.kind === kind);
-    return `${kindTitle(kind)} (${formatPlural(own.length, "run")})`;
-  });
-  return (
-    <p className="text-sm">
-      Controls: {counts.join(", ")}.{" "}
-      <Link href={`/runs/${run}/controls`} className="text-accent-text underline">
-        Compare
-      </Link>
-    </p>
-  );
-}
-
-interface PartProps {
-  title: string;
-  rows: readonly Compared[];
-  format: (value: number | null) => string;
-}
-
-function Part({ title, rows, format }: PartProps) {
-  if (rows.length === 0) return null;
-  const largest = Math.max(...rows.flatMap((row) => [row.predicted ?? 0, row.measured ?? 0]));
-  return (
-    <table aria-label={title} className="w-full table-fixed text-sm">
-      <thead>
-        <tr className="text-left text-muted text-xs">
-          <th className="py-1 font-medium">{title}</th>
-          <th className="w-24 py-1 text-right font-medium">Predicted</th>
-          <th className="w-24 py-1 text-right font-medium">Measured</th>
-          <th className="w-60 py-1 pl-4 font-medium">Error</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.name} className="border-line border-t">
-            <th scope="row" className="truncate py-1 text-left font-normal">
-              {row.isStep ? <b>{row.name}</b> : row.name}
-            </th>
-            <td className="tabular py-1 text-right text-muted">{format(row.predicted)}</td>
-            <td className="tabular py-1 text-right">{format(row.measured)}</td>
-            <td className="py-1 pl-4">
-              <span className="flex items-center gap-2">
-                <span className="flex w-24 flex-col gap-0.5" aria-hidden="true">
-                  <Bar share={(row.predicted ?? 0) / largest} look="bg-line-strong" />
-                  <Bar share={(row.measured ?? 0) / largest} look="bg-muted" />
-                </span>
-                <span className="tabular">{errorText(row)}</span>
-              </span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-function Bar({ share, look }: { share: number; look: string }) {
-  return (
-    <span
-      className={`h-1 rounded-full ${look}`}
-      style={{ width: `${Number.isFinite(share) ? share * 100 : 0}%` }}
-    />
   );
 }

@@ -1,5 +1,5 @@
 /** What a run's report says of its times, rates and memory: as predicted, and as measured. Pure. */
-import type { Gauges, RunReport } from "@/api/types";
+import type { RunReport } from "@/api/types";
 import { formatBytes, formatCount, formatPlural, formatSeconds } from "@/lib/format";
 
 export interface Compared {
@@ -66,11 +66,12 @@ export function memoryOf({ predicted, measured }: RunReport): Compared[] {
 
 const NEAR = 1.1;
 
-/** What the report found, in a few sentences: how long a step took, what was furthest off, and why. */
-export function findingOf(report: RunReport, stages: Gauges["stages"] = {}): string {
+/** What the report found, in a few sentences: how long a step took, what was furthest off, and why.
+ * Stages of `evaluations` are in no step. */
+export function findingOf(report: RunReport, evaluations: readonly string[] = []): string {
   const [step, ...rows] = timesOf(report);
   if (!step || timesPredicted(step) === null) return "";
-  const inStep = rows.filter(({ name }) => !stages?.[name]?.evaluation);
+  const inStep = rows.filter(({ name }) => !evaluations.includes(name));
   return [
     stepText(step, report.measured.steps ?? 0),
     furthestText(report, inStep),
