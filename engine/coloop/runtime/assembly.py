@@ -11,7 +11,7 @@ from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.checkpoints.recovery import Recovery
-from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_place
+from coloop.runtime.checkpoints.run_folder import RunRequest, storage_place
 from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations, Probes
@@ -29,6 +29,7 @@ from coloop.runtime.roles.credit.distilled import check_teachers
 from coloop.runtime.roles.dataset import DatasetRole
 from coloop.runtime.roles.evaluate import EvaluateRole
 from coloop.runtime.roles.protocol import Context, Role
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.arrivals import Arrivals
 from coloop.runtime.schedule.calls import Calls

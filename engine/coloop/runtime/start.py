@@ -25,7 +25,6 @@ from coloop.runtime.checkpoints.earlier_runs import earlier_weights, note_folder
 from coloop.runtime.checkpoints.pinned_settings import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
 from coloop.runtime.checkpoints.recovery import REPLACED, Recovery
 from coloop.runtime.checkpoints.run_folder import (
-    CHECKPOINTS,
     RunRequest,
     choose_folder,
     held_folder,
@@ -36,6 +35,7 @@ from coloop.runtime.control import Control
 from coloop.runtime.loop import run_loop
 from coloop.runtime.reporting.event_reporter import Notices
 from coloop.runtime.reporting.report import write_report
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS
 from coloop.runtime.run_files.event_file import DAMAGED, LOST, damaged_words
 from coloop.runtime.run_files.events import (
     AlertEvent,

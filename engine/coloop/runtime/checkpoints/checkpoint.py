@@ -30,15 +30,10 @@ from typing import Any
 
 from coloop.data.files.marks import Mark, Marks, settle, settle_one
 from coloop.errors import CheckpointError, StorageFull
-from coloop.runtime.checkpoints.manifest import (
-    MANIFEST,
-    damage_in,
-    damage_of,
-    read_manifest,
-    write_manifest,
-)
+from coloop.runtime.checkpoints.manifest import damage_in, damage_of, read_manifest, write_manifest
 from coloop.runtime.checkpoints.side_files import SideFiles
 from coloop.runtime.checkpoints.storage import Storage
+from coloop.runtime.run_files.checkpoint_folders import MANIFEST
 
 logger = logging.getLogger(__name__)
 

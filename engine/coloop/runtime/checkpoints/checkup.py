@@ -17,12 +17,12 @@ from coloop.errors import CheckpointError
 from coloop.plan.types import Plan
 from coloop.runtime.checkpoints.checkpoint import STEP, every_checkpoint
 from coloop.runtime.checkpoints.checkpoint_manager import last_written
-from coloop.runtime.checkpoints.manifest import MANIFEST
 from coloop.runtime.checkpoints.pinned_settings import MACHINE_FILE, PLAN_FILE
-from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, ORIGIN_FILE, SPEC_FILE, links_in
+from coloop.runtime.checkpoints.run_folder import ORIGIN_FILE, SPEC_FILE, links_in
 from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.control import CONTROL_FILE
 from coloop.runtime.reporting.report import REPORT_FILE
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS, MANIFEST
 from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, lines_of, torn_bytes
 from coloop.runtime.run_files.run_lock import holder
 from coloop.spec.graph import LoopSpec

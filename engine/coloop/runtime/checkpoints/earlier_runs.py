@@ -17,7 +17,8 @@ from typing import Final
 from coloop.data.files.marks import write_whole
 from coloop.errors import ColoopError, ModelUnavailable
 from coloop.runtime.checkpoints.checkpoint import Checkpoint, list_checkpoints
-from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, RunRequest
+from coloop.runtime.checkpoints.run_folder import SPEC_FILE, RunRequest
+from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS
 from coloop.runtime.run_files.event_file import EVENT_FILE, events_of
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.graph import LoopSpec

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 
 from coloop.data.files.marks import Marks, settle, settle_one
 from coloop.errors import CheckpointError
-from coloop.runtime.checkpoints.manifest import MANIFEST, damage_of, read_manifest
+from coloop.runtime.checkpoints.manifest import damage_of, read_manifest
+from coloop.runtime.run_files.checkpoint_folders import MANIFEST
 
 logger = logging.getLogger(__name__)
 
