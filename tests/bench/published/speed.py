@@ -447,7 +447,8 @@ RL_RUNS: dict[str, dict[str, Any]] = {
     "T0596": {"prompts": 512, "each": 1, "most": 512, "mean": 146, "has_critic": True},
 }
 """What the source says of each run of verl. `pools`: GPUs that train and that generate."""
-STAGES = {"generate": "gen_s", "score": "ref_s", "learn": "update_s"}
+STAGES = {"generate": ("gen_s",), "score": ("ref_s",), "learn": ("logprob_s", "update_s")}
+"""Columns of each stage; old log-probs are measured in the stage that learns."""
 
 
 def _ran(row: Mapping[str, str]) -> Published:
@@ -479,7 +480,9 @@ def _ran(row: Mapping[str, str]) -> Published:
         rollout=rollout,
         **run,
     )
-    seconds = {verb: float(row[field] or 0) for verb, field in STAGES.items()}
+    seconds = {
+        verb: sum(float(row[field] or 0) for field in fields) for verb, fields in STAGES.items()
+    }
     is_split = row["logprob_s"] or row["ref_s"] or not pools
     longest = max(seconds, key=lambda verb: seconds[verb]) if is_split and not pools else None
     return _published(

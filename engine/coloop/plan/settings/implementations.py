@@ -91,6 +91,9 @@ class Implementation:
     with."""
     fp4_gain: float
     """Speed-up of products with 4-bit weights over bfloat16 in its engine; 1: they are unpacked."""
+    rescores_stale: bool
+    """Log-probs of texts that were generated while it learned are measured again before several
+    optimizer steps; else those of the engine are used."""
     sources: Mapping[str, str]
     """By fact."""
 
@@ -141,6 +144,7 @@ COLOOP: Final = Implementation(
     is_eager="never",
     quantized_cache_bytes=None,
     fp4_gain=1.0,
+    rescores_stale=True,
     sources={
         "loss_bytes": "workers/training: logits, float32 copy, gradients of log-sum and token",
         "chunk_loss_bytes": "workers/training: each chunk is recomputed",
@@ -167,6 +171,7 @@ COLOOP: Final = Implementation(
         "is_eager": "workers/rollout: CUDA graphs in both engines",
         "quantized_cache_bytes": "vLLM, kv_cache_dtype: `auto`",
         "fp4_gain": "vLLM: 4-bit weights are unpacked (Marlin)",
+        "rescores_stale": "workers/training/learner.py: old log-probs of every update",
     },
 )
 
@@ -196,6 +201,7 @@ _HUGGING_FACE: Final = Implementation(
     is_eager="always",
     quantized_cache_bytes=None,
     fp4_gain=1.0,
+    rescores_stale=True,
     sources={
         "loss_bytes": "transformers, loss/loss_utils.py ForCausalLMLoss; the memory tracker",
         "chunk_loss_bytes": "Liger-Kernel, ops/fused_linear_cross_entropy.py: in place, float32",
@@ -222,6 +228,7 @@ _HUGGING_FACE: Final = Implementation(
         "is_eager": "QwenLM/Qwen3, speed_benchmark: 0.9 ms a layer for a single token",
         "quantized_cache_bytes": "transformers: DynamicCache in the dtype of the states",
         "fp4_gain": "bitsandbytes: 4-bit weights are unpacked",
+        "rescores_stale": "trl, GRPOTrainer: old log-probs of every batch that is used again",
     },
 )
 
@@ -313,6 +320,7 @@ IMPLEMENTATIONS: Final[Mapping[Name, Implementation]] = {
         shares_reference=(True, "verl, fsdp_workers.py: `disable_adapter` of the actor"),
         pads_to_maximum=(True, "verl: prompts and responses are padded to their limits"),
         is_eager=("adapters", "verl, examples with LoRA: `enforce_eager`"),
+        rescores_stale=(False, "verl, docs/advance/fully_async.md: use_rollout_log_probs"),
     ),
     "megatron": _like(
         COLOOP,

@@ -30,6 +30,8 @@ from coloop.spec.training import Checkpointing
 
 Port = tuple[str, str]
 
+SHOWN = ("labels", "pairs")
+"""Teaching ports whose rows a judge in words reads as its template shows them."""
 SPARE = 0.92
 """Share of the room that decisions may use; the rest covers errors of the estimate."""
 FEW_ROWS = 4
@@ -111,7 +113,8 @@ class UpdateWork:
         self.passes = float(training.epochs * updates)
         mini_batch = min(training.mini_batch or rows, rows) or 1.0
         self.mini_batches = max(rows / mini_batch, 1.0) * self.passes
-        self.prepared = _prepared(taught) if self.mini_batches > 1 else 0.0
+        rescores = weights.implementation.rescores_stale or not survey.spec.schedule.max_staleness
+        self.prepared = _prepared(taught) if rescores and self.mini_batches > 1 else 0.0
         """Tokens of completions whose log-probs are measured once before several optimizer
         steps."""
         self.per_place = max(ceil(mini_batch / weights.shards), 1)
@@ -146,6 +149,8 @@ def _update_of(survey: Survey, node: str, port: str) -> TableSize:
     """Rows that an update learns from at a port: those of a step, or those kept until there are
     enough."""
     table, rule = survey.counts.taught(node, port).mean, survey.spec.schedule.learn.get(node)
+    if port in SHOWN and getattr(survey.spec.nodes[node], "rollout", None) is None:
+        table = survey.counts.shown_to(node, table)
     if rule is None or rule.rows is None or not table.rows:
         return table
     return replace(table, rows=float(rule.rows))
