@@ -23,6 +23,8 @@ class TableSize:
     """Texts per row: two for pairs."""
     alike: float = 1.0
     """Number of texts that share a prompt prefix."""
+    columns: tuple[tuple[str, float, float], ...] = ()
+    """Other columns, as far as they are known: name, mean and maximum length."""
 
     @property
     def length(self) -> float:
@@ -114,6 +116,7 @@ def one_after_another(tables: Sequence[TableSize]) -> TableSize:
         written_max=max(t.written_max for t in tables),
         sides=max(t.sides for t in tables),
         alike=sum(t.rows * t.alike for t in tables) / rows,
+        columns=_columns(tables),
     )
 
 
@@ -126,7 +129,60 @@ def joined(tables: Sequence[TableSize]) -> TableSize:
         finest,
         prompt_max=max(t.prompt_max for t in tables),
         written_max=max(t.written_max for t in tables),
+        columns=_columns(tables),
     )
+
+
+def _columns(tables: Sequence[TableSize]) -> tuple[tuple[str, float, float], ...]:
+    """Columns of several tables; of those with one name, the longest."""
+    first = tables[0].columns
+    if all(table.columns == first for table in tables):
+        return first
+    found: dict[str, tuple[float, float]] = {}
+    for table in tables:
+        for name, mean, most in table.columns:
+            before = found.get(name, (0.0, 0.0))
+            found[name] = max(before[0], mean), max(before[1], most)
+    return tuple((name, mean, most) for name, (mean, most) in found.items())
+
+
+# How long a text is that Jinja makes of the columns of a row.
+
+UNKNOWN_COLUMN = 0.25
+"""Length of an unknown column relative to the prompt."""
+OF_COMPLETION = re.compile(r"\b(completion|chosen|rejected)\b")
+OF_SIDE = re.compile(r"\b(completion|chosen|rejected|a|b)\b")
+"""The same where rows have two sides, which judges see as `a` and `b`."""
+BRACES = re.compile(r"{{\s*(.*?)\s*}}", re.S)
+MARKUP = re.compile(r"{{.*?}}|{%.*?%}|{#.*?#}", re.S)
+
+
+def has_completion(texts: Sequence[str]) -> bool:
+    return any(OF_COMPLETION.search(name) for text in texts for name in BRACES.findall(text))
+
+
+def filled(
+    rows: TableSize,
+    texts: Sequence[str],
+    per_character: float,
+    unknown: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """Mean and maximum tokens of Jinja texts over the columns of these rows: characters outside of
+    braces, and the columns that the expressions name. `unknown`: of a column that is not known;
+    None: a share of the prompt."""
+    if unknown is None:
+        unknown = UNKNOWN_COLUMN * rows.prompt, UNKNOWN_COLUMN * rows.prompt_max
+    known = {name: (mean, most) for name, mean, most in rows.columns}
+    of_completion = OF_SIDE if rows.sides > 1 else OF_COMPLETION
+    mean = most = per_character * sum(len(MARKUP.sub("", text)) for text in texts)
+    for name in (name for text in texts for name in BRACES.findall(text)):
+        column = next((known[word] for word in re.findall(r"\w+", name) if word in known), None)
+        if column is None and of_completion.search(name):
+            column = rows.written, rows.written_max
+        elif column is None:
+            column = (rows.prompt, rows.prompt_max) if "prompt" in name else unknown
+        mean, most = mean + column[0], most + column[1]
+    return mean, most
 
 
 # How many logits are held at once, decided here once: update, scoring and engine compute by it,

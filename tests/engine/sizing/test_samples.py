@@ -7,8 +7,19 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.settings.rows import SAMPLE_BYTES, SAMPLE_ROWS, Sample, sample_file
+from coloop.data.tasks import task_rows
+from coloop.plan.settings.rows import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    TASK_ROWS,
+    Sample,
+    lengths_of,
+    sample_file,
+    sample_task,
+)
 from coloop.spec.data import FileSource
+from coloop.spec.nodes import DatasetNode
+from coloop.spec.tasks import TASK_COLUMNS
 
 TWO = [{"prompt": "ab", "answer": "xyz"}, {"prompt": "abcd", "answer": "x"}]
 
@@ -35,7 +46,8 @@ def sample(
 def test_lengths_and_rows_of_a_small_file_are_counted(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
 
-    assert sample(tmp_path, name) == Sample(prompts=(2, 4), answers=(3, 1), rows=2)
+    found = Sample(prompts=(2, 4), answers=(3, 1), rows=2, columns=(("answer", 2.0, 3),))
+    assert sample(tmp_path, name) == found
 
 
 def test_columns_have_the_names_of_the_loop_and_a_chat_counts_its_messages(tmp_path: Path) -> None:
@@ -45,7 +57,8 @@ def test_columns_have_the_names_of_the_loop_and_a_chat_counts_its_messages(tmp_p
 
     found = sample(tmp_path, "rows.jsonl", {"prompt": "q", "target": "gold"})
 
-    assert found == Sample(prompts=(11,), answers=(3,), rows=1)
+    columns = (("gold", 3.0, 3), ("answer", 0.0, 0), ("target", 3.0, 3))
+    assert found == Sample(prompts=(11,), answers=(3,), rows=1, columns=columns)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
@@ -81,7 +94,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "{", "[1]\n", '{"other": "ab"}\n', '{"prompt": "a"}\nno\n', "[" * 9000]
+    "text", ["", "\n\n", "{", "[1]\n", "{}\n", '{"prompt": "a"}\nno\n', "[" * 9000]
 )
 def test_what_shows_nothing_is_no_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(text, encoding="utf-8")
@@ -100,3 +113,53 @@ def test_nothing_is_opened_that_is_no_plain_file_or_has_no_root(tmp_path: Path) 
     assert sample(tmp_path, "rows.parquet") is None
     assert sample(tmp_path, "rows.jsonl\0", format="jsonl") is None
     assert sample(None, "rows.jsonl") is None
+
+
+def test_a_row_without_a_prompt_is_as_long_as_its_longest_column(tmp_path: Path) -> None:
+    """Means of 2 and 5 characters; the answer is no prompt."""
+    rows = [{"name": "ab", "question": "abcde", "answer": "abcdefgh"}] * 3
+    (tmp_path / "rows.jsonl").write_text(lines(rows), encoding="utf-8")
+    dataset = DatasetNode.model_validate(
+        {"kind": "dataset", "source": {"type": "file", "path": "rows.jsonl"}}
+    )
+
+    texts = lengths_of(dataset, tmp_path, is_characters=True).texts
+
+    assert (texts.prompt, texts.prompt_max, texts.written) == (5, 5, 8)
+    assert ("name", 2, 2) in texts.columns
+
+
+# Tasks: rows are made and measured.
+
+
+@pytest.mark.parametrize(("task", "part"), list(TASK_COLUMNS))
+def test_lengths_of_a_task_are_those_of_its_first_rows(task: str, part: str | None) -> None:
+    more = {"seed": 4} if part is None else {"seed": 4, "part": part}
+    source = {"type": "task", "task": task, **more}
+    dataset = DatasetNode.model_validate({"kind": "dataset", "source": source})
+    sample = sample_task(dataset.source, {})
+    assert sample is not None
+    assert TASK_ROWS / 4 < sample.rows <= TASK_ROWS
+    first = task_rows(task, size=sample.rows, **more)
+
+    found = lengths_of(dataset, None, is_characters=True)
+    for name, mean, most in found.texts.columns:
+        sizes = [len(str(row[name])) for row in first if not isinstance(row[name], list)]
+        if sizes:
+            assert (mean, most) == (pytest.approx(sum(sizes) / len(sizes)), max(sizes))
+    if "prompt" in first[0]:
+        sizes = [len(row["prompt"]) for row in first]
+        assert found.texts.prompt == pytest.approx(sum(sizes) / len(sizes))
+        assert found.texts.prompt_max == max(sizes)
+    assert not found.is_assumed
+
+
+def test_a_task_with_fewer_rows_than_are_sampled_has_those_it_has() -> None:
+    """One digit: problems `1+2=` of four characters."""
+    source = {"type": "task", "task": "arithmetic", "digits": 1, "split": "test"}
+    dataset = DatasetNode.model_validate({"kind": "dataset", "source": source})
+
+    texts = lengths_of(dataset, None, is_characters=True).texts
+
+    assert (texts.prompt, texts.prompt_max) == (4, 4)
+    assert 1 <= texts.written <= 2

@@ -149,3 +149,39 @@ def test_texts_return_through_a_buffer() -> None:
     taught = counts.taught("actor", "demonstrations")
     assert (str(taught), taught.mean.rows) == ("at most 6", 6)
     assert (taught.mean.prompt, taught.mean.written) == (2, 5)
+
+
+COLUMNS = (("question", 20.0, 30.0), ("hint", 4.0, 8.0))
+
+
+def test_a_template_is_as_long_as_its_text_and_the_columns_that_it_names() -> None:
+    """16 characters at 3.2 a token are 5 tokens; a question of 20, and a quarter of the prompt for
+    a column that is not known."""
+    text = "0123456789{{ question | upper }}012345{{ other }}"
+    nodes = {"problems": PROBLEMS, "ask": {"kind": "template", "text": text}}
+    rows = TableSize(prompt=8.0, prompt_max=12.0, columns=COLUMNS)
+    counts = counted(nodes, ["problems.rows -> ask.rows"], problems=rows)
+
+    asked = counts.of("ask", "rows").mean
+    assert (asked.prompt, asked.prompt_max) == (5 + 20 + 2, 5 + 30 + 3)
+
+
+def test_a_judge_reads_what_its_template_shows_of_a_completion() -> None:
+    """32 characters are 10 tokens; a prompt of 8, and a completion of 5 of 10 tokens: 23, at most
+    10 + 12 + 10. It writes 2 texts of 5 tokens about each of 12 completions."""
+    judge = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": {"type": "pretrained", "path": "judge"},
+        "template": {"text": "0123456789ABCDEF{{ prompt }}0123456789{{ completion }}012345"},
+        "read": {"verdict": "(yes|no)", "values": {"yes": 1, "no": 0}},
+        "rollout": {"completions_per_prompt": 2, "max_new_tokens": 10},
+    }
+    nodes = {"problems": PROBLEMS, "actor": writer(3), "judge": judge}
+    edges = ["problems.rows -> actor.prompts", "actor.rollouts -> judge.rollouts"]
+    counts = counted(nodes, edges, problems=TableSize(prompt=8.0, prompt_max=12.0))
+
+    said = counts.of("judge", "rollouts").mean
+    assert (said.rows, said.prompt, said.prompt_max, said.written) == (24, 23, 32, 5)
+    read = counts.worked_on("judge").mean
+    assert (read.rows, read.prompt, read.written) == (12, 23, 0)

@@ -7,7 +7,7 @@ Importing this package loads neither torch nor transformers.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.data.tasks.base import Part, Task, TaskProblem, draw_rows
+from coloop.data.tasks.base import Part, Task, TaskProblem, draw_rows, first_rows
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
 from coloop.data.tasks.knowledge import KNOWLEDGE, READ_DEBATE
@@ -49,6 +49,13 @@ def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:
     return draw_rows(
         task.name, part, source, split=source.split, size=source.size, seed=source.seed
     )
+
+
+def first_rows_of(source: spec_tasks.Task, most: int) -> list[dict[str, Any]]:
+    """The first rows of a task of ours, at most `most`, in the order of `rows_of`."""
+    task = OWN_TASKS[str(vars(source)["task"])]
+    part = part_of(task, vars(source).get("part"))
+    return first_rows(task.name, part, source, split=source.split, most=most, seed=source.seed)
 
 
 def task_rows(name: str, **parameters: Any) -> list[dict[str, Any]]:

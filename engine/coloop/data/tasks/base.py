@@ -14,6 +14,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal
 
 from coloop.data.answers import says
@@ -150,6 +151,9 @@ LARGEST_SIZE: Final = 1_000_000
 ATTEMPTS_PER_ROW: Final = 2_000
 """Problem numbers tried per row before the search gives up."""
 
+ATTEMPTS_PER_FIRST_ROW: Final = 6
+"""The same where a few rows are wanted quickly."""
+
 
 class TooFewProblems(TaskProblem):
     """`size` exceeds the number of distinct problems in the split."""
@@ -179,17 +183,9 @@ def draw_rows(
     if size is not None and not 1 <= size <= LARGEST_SIZE:
         raise TaskProblem(f"size must be from 1 to {LARGEST_SIZE:,}, found {size:,}", field="size")
     wanted = DEFAULT_SIZE[split] if size is None else size
-    rows: list[dict[str, Any]] = []
-    seen: set[int] = set()
-    for columns in _candidates(task, part, parameters, split, seed, wanted):
-        print_of_row = stable_hash(repr(sorted(columns.items())))
-        if print_of_row in seen:
-            continue
-        seen.add(print_of_row)
-        rows.append(columns)
-        if len(rows) == wanted:
-            return rows
-    if size is None and rows:
+    attempts = max(200_000, ATTEMPTS_PER_ROW * wanted)
+    rows = list(islice(_distinct(task, part, parameters, split, seed, attempts), wanted))
+    if len(rows) == wanted or (size is None and rows):
         return rows
     raise TooFewProblems(
         f"task {task} has {len(rows):,} different rows in its {split} split with these parameters, "
@@ -198,13 +194,32 @@ def draw_rows(
     )
 
 
+def first_rows(
+    task: str, part: Part, parameters: spec_tasks.Task, *, split: Split, most: int, seed: int = 0
+) -> list[dict[str, Any]]:
+    """The first of these rows, at most `most`; fewer if there are not more, or if valid problems
+    are rare."""
+    attempts = ATTEMPTS_PER_FIRST_ROW * most
+    return list(islice(_distinct(task, part, parameters, split, seed, attempts), most))
+
+
+def _distinct(
+    task: str, part: Part, parameters: spec_tasks.Task, split: Split, seed: int, attempts: int
+) -> Iterator[dict[str, Any]]:
+    seen: set[int] = set()
+    for columns in _candidates(task, part, parameters, split, seed, attempts):
+        print_of_row = stable_hash(repr(sorted(columns.items())))
+        if print_of_row not in seen:
+            seen.add(print_of_row)
+            yield columns
+
+
 def _candidates(
-    task: str, part: Part, parameters: spec_tasks.Task, split: Split, seed: int, wanted: int
+    task: str, part: Part, parameters: spec_tasks.Task, split: Split, seed: int, attempts: int
 ) -> Iterator[dict[str, Any]]:
     rng = random.Random(stable_hash(f"{task}|{split}|{seed}"))
     strata = [stratum for stratum in part.strata(parameters) if stratum.size > 0]
     walks = [_walk(stratum, rng.getrandbits(64)) for stratum in strata]
-    attempts = max(200_000, ATTEMPTS_PER_ROW * wanted)
     while walks and attempts > 0:
         chosen = rng.randrange(len(walks))
         for problem in walks[chosen]:

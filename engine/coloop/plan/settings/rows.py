@@ -1,14 +1,14 @@
 """How many rows a dataset gives in a step, and how long their texts are.
 
-Lengths of built-in tasks are known; those of rows in the loop or in a file are measured, in a file
-on the first rows. Otherwise they are those that the loop states, or assumed, with a note. Knows one
-dataset at a time.
+Lengths of rows in the loop, of tasks and of files are measured, of tasks and files on the first
+rows. Otherwise they are those that the loop states, or assumed, with a note. Knows one dataset at a
+time.
 """
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
@@ -19,6 +19,7 @@ from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode
 from coloop.spec.plugins import Task
 from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
+from coloop.spec.tasks import OwnTask
 
 # The first rows of a file, read when a loop is planned: the length of its texts, and about how many
 # rows it has.
@@ -39,6 +40,8 @@ class Sample:
     """The longest text after each prompt."""
     rows: int
     """Rows of the file; an estimate if only its start is read."""
+    columns: tuple[tuple[str, float, int], ...] = ()
+    """Other columns: name in the loop, mean and longest text."""
 
 
 def sample_file(source: FileSource, columns: Mapping[str, str], root: Path | None) -> Sample | None:
@@ -68,7 +71,20 @@ def sample_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -
             for row in known
         ),
         rows=len(known),
+        columns=tuple(_other_columns(known, columns)),
     )
+
+
+def _other_columns(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]
+) -> Iterator[tuple[str, float, int]]:
+    renamed = {columns.get(name, name) for name in ("prompt", "completion")}
+    names = {name: name for row in rows for name in row if name not in renamed}
+    names |= {name: told for name, told in columns.items() if told not in renamed}
+    for name, told in names.items():
+        sizes = [_characters(row[told]) for row in rows if told in row]
+        if sizes:
+            yield name, _mean(sizes), max(sizes)
 
 
 @lru_cache(maxsize=256)
@@ -80,12 +96,34 @@ def _read(
     every = list(first_rows(start, form))
     first = every[:SAMPLE_ROWS]
     seen = sample_rows(first, dict(columns))
-    if not any(seen.prompts) and not any(seen.answers):
+    if not seen.columns and not any(seen.prompts):
         return None
     count = len(every)
     if not start.is_whole:
         count = round(start.size * count / (start.data.rfind(b"\n") + 1))
-    return Sample(prompts=seen.prompts, answers=seen.answers, rows=count)
+    return replace(seen, rows=count)
+
+
+def sample_task(source: Task, columns: Mapping[str, str]) -> Sample | None:
+    """The first rows of a task, which are the same in every process; None if it makes none with
+    these parameters. Those of a package are unknown: its task is imported by a run alone."""
+    if not isinstance(source, OwnTask):
+        return None
+    most = min(source.size or TASK_ROWS, TASK_ROWS)
+    return _made(type(source), source.model_dump_json(), tuple(columns.items()), most)
+
+
+@lru_cache(maxsize=256)
+def _made(
+    kind: type[OwnTask], parameters: str, columns: tuple[tuple[str, str], ...], most: int
+) -> Sample | None:
+    from coloop.data.tasks import first_rows_of
+
+    try:
+        rows = first_rows_of(kind.model_validate_json(parameters), most)
+    except ValueError:
+        return None
+    return sample_rows(rows, dict(columns)) if rows else None
 
 
 def _characters(value: Any) -> int:
@@ -105,23 +143,8 @@ UNKNOWN_CHARACTERS = (800, 1600)
 UNKNOWN_CHARACTERS_TINY = (32, 64)
 """The same for a loop over characters."""
 
-TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
-    "arithmetic": ("digits", 2, 2, 1, 2),
-    "countdown": ("numbers", 3, 8, 4, 2),
-    "sorting": ("length", 1, 3, 1, 2),
-    "last_letter": ("words", 7, 4, 9, 4),
-    "knights": ("people", 30, 10, 8, 4),
-    "counting": ("length", 1, 8, 0, 3),
-    "calculator": ("digits", 2, 8, 6, 16),
-    "knowledge": ("hops", 8, 24, 6, 8),
-    "proof": ("depth", 4, 16, 4, 8),
-    "preference": ("length", 1, 6, 1, 2),
-    "read_debate": ("facts", 20, 60, 0, 8),
-    "two_halves": ("digits", 2, 4, 1, 2),
-    "images": ("pixels", 0, 24, 0, 24),
-}
-"""By task: its size parameter, then characters of a prompt per unit and fixed, and the same for the
-target."""
+TASK_ROWS = 32
+"""Rows that a task makes to measure their lengths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +162,9 @@ def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) 
     if isinstance(source, InlineSource):
         return Lengths(texts=_measured(sample_rows(source.rows, section.columns), scale))
     if isinstance(source, Task):
-        return Lengths(texts=_texts(*_task_characters(source), scale))
+        sample = sample_task(source, section.columns)
+        if sample is not None:
+            return Lengths(texts=_measured(sample, scale))
     if section.tokens is not None:  # whole rows: what is a prompt among it is not said
         return Lengths(texts=_texts(section.tokens.mean, section.tokens.max))
     if isinstance(source, FileSource):
@@ -180,8 +205,13 @@ def steps_of_epochs(section: DatasetNode, epochs: float, root: Path | None) -> i
 
 def _measured(sample: Sample, scale: float) -> TableSize:
     prompts, answers = sample.prompts, sample.answers
-    longest = max(prompts, default=0), max(answers, default=0)
-    return _texts(_mean(prompts), longest[0], _mean(answers), longest[1], scale)
+    prompt, longest = _mean(prompts), max(prompts, default=0)
+    if not longest:  # a template makes it of other columns
+        others = [one for one in sample.columns if one[0] not in ANSWERS]
+        _, prompt, longest = max(others, key=lambda one: one[1], default=("", 0.0, 0))
+    texts = _texts(prompt, longest, _mean(answers), max(answers, default=0), scale)
+    columns = tuple((name, mean * scale, most * scale) for name, mean, most in sample.columns)
+    return replace(texts, columns=columns)
 
 
 def _texts(
@@ -196,24 +226,6 @@ def _texts(
         prompt_max=prompt_max * scale,
         written=answer * scale,
         written_max=answer_max * scale,
-    )
-
-
-def _task_characters(source: Task) -> tuple[float, float, float, float]:
-    name, per_unit, fixed, target_unit, target_fixed = TASK_CHARACTERS.get(
-        getattr(source, "task", ""), ("", 0, 32, 0, 16)
-    )
-    size = getattr(source, name, 0) if name else 0
-    low, high = size if isinstance(size, tuple) else (size, size)
-    if name == "digits" and hasattr(source, "operands"):
-        operands = source.operands
-        per_unit = operands[1] if isinstance(operands, tuple) else operands
-    mean = (low + high) / 2
-    return (
-        per_unit * mean + fixed,
-        per_unit * high + fixed,
-        target_unit * mean + target_fixed,
-        target_unit * high + target_fixed,
     )
 
 

@@ -19,6 +19,7 @@ from coloop.spec.levels import Level, Levels, Relation, ancestors, common_ancest
 from coloop.spec.lineage.lineage import Lineage
 from coloop.spec.lineage.walk import ALWAYS_CONCAT, RoundsRegion, Walk, multiplied
 from coloop.spec.ports import PORTS, PortType
+from coloop.spec.reading import PromptTemplate
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import (
     NONE,
@@ -37,6 +38,8 @@ from coloop.spec.table_sizes import (
     CHARACTERS_PER_TOKEN,
     USUAL_SHARE,
     TableSize,
+    filled,
+    has_completion,
     joined,
     mean_written,
     one_after_another,
@@ -175,12 +178,29 @@ class RowCounts:
         levels = _in_one_order(self.lineage.input_levels(name))
         growth = self._growth.get(name, NO_GROWTH).all
         worked = add_up(rows[level] for level in levels if level in rows)
-        self._worked_on[name] = replace(worked, mean=worked.mean.times(growth))
+        shown = self.shown_to(name, worked.mean.times(growth))
+        self._worked_on[name] = replace(worked, mean=shown)
         return self.spec.nodes[name].counts_given(name, self, rows)
 
     def levels(self, name: str) -> Iterable[Level]:
         ports = PORTS[self._walk.kinds[name]].outputs
         return {level for port in ports for level in self.lineage.levels(name, port)}
+
+    def shown_to(self, name: str, rows: TableSize) -> TableSize:
+        """Rows as the template of a judge, a scorer or a model tool shows them."""
+        template = getattr(self.spec.nodes[name], "template", None)
+        if not isinstance(template, PromptTemplate):
+            return rows
+        texts = [template.text or "", *(m.content for m in template.messages or ())]
+        mean, most = filled(rows, texts, self.per_character)
+        return replace(
+            rows,
+            prompt=mean,
+            prompt_max=most,
+            written=0.0,
+            written_max=0.0,
+            alike=1.0 if has_completion(texts) else rows.alike,
+        )
 
     def written(self, name: str, rows: Counts) -> Counts:
         """Rows that a node generates from its prompt rows."""
@@ -201,7 +221,7 @@ class RowCounts:
                 breakdown=""
                 if prompts is None
                 else f"{above.breakdown or prompts} x {each} completions",
-                mean=self._texts(name, rollout, above.mean, each + extra),
+                mean=self._texts(name, rollout, self.shown_to(name, above.mean), each + extra),
             )
         return generated
 
@@ -220,6 +240,7 @@ class RowCounts:
             written=mean + observed / 2,
             written_max=longest + observed,
             alike=float(each),
+            columns=prompts.columns,
         )
 
     def _rollout(self, name: str) -> Rollout | None:

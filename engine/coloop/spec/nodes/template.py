@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -15,7 +14,7 @@ from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Count, Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
-from coloop.spec.table_sizes import TableSize
+from coloop.spec.table_sizes import TableSize, filled, has_completion
 
 if TYPE_CHECKING:
     from coloop.spec.lineage import Columns, Lineage, RowCounts
@@ -133,34 +132,18 @@ class TemplateNode(BaseNode):
 
     def _texts(self, rows: TableSize, scale: float) -> TableSize:
         texts = [self.text or "", *(m.content for m in self.messages or ())]
-        literal, names = _parts(" ".join(texts))
-        is_own = any("completion" in name for name in names)
-        prompt, longest = literal * scale, literal * scale
-        for column in names:
-            if "completion" in column:
-                prompt, longest = prompt + rows.written, longest + rows.written_max
-            elif "prompt" in column:
-                prompt, longest = prompt + rows.prompt, longest + rows.prompt_max
-            else:
-                prompt, longest = prompt + 0.25 * rows.prompt, longest + 0.25 * rows.prompt_max
-        if not any(texts):
-            prompt, longest = rows.prompt, rows.prompt_max
+        prompt, longest = rows.prompt, rows.prompt_max
+        if any(texts):
+            prompt, longest = filled(rows, texts, scale)
         written, written_max = rows.written, rows.written_max
         if self.target is not None:
-            literal, names = _parts(self.target)
-            written = literal * scale + (rows.written if names else 0.0)
-            written_max = literal * scale + (rows.written_max if names else 0.0)
+            answer = rows.written, rows.written_max
+            written, written_max = filled(rows, [self.target], scale, unknown=answer)
         return replace(
             rows,
             prompt=prompt,
             prompt_max=longest,
             written=written,
             written_max=written_max,
-            alike=1.0 if is_own else rows.alike,
+            alike=1.0 if has_completion(texts) else rows.alike,
         )
-
-
-def _parts(text: str) -> tuple[int, list[str]]:
-    """Number of characters outside of Jinja's braces, and the expressions inside of `{{ }}`."""
-    names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
-    return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names
