@@ -8,8 +8,6 @@ field that is not written takes the value of the named preset, so absence and `n
 Names and numbers are in `algorithms`, formulas in the recipes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -748,7 +746,7 @@ def reads(entry: Algorithm) -> frozenset[str]:
     return frozenset(port for port, is_needed in needed.items() if is_needed)
 
 
-def reference_edges(spec: LoopSpec, node: str, port: str) -> tuple[Edge, ...]:
+def reference_edges(spec: "LoopSpec", node: str, port: str) -> "tuple[Edge, ...]":
     """Edges at port `reference` that the algorithms of a teaching port read: at `reference` its
     teachers; at `rewards` what `kl.reference` names, without a name those that teach nothing; at
     others those that score pairs, if some teach."""
@@ -764,14 +762,14 @@ def reference_edges(spec: LoopSpec, node: str, port: str) -> tuple[Edge, ...]:
     return tuple(edge for edge in edges if graph.edges_into(edge.source.node, "pairs"))
 
 
-def distillations(spec: LoopSpec, node: str) -> tuple[ResolvedDistillation, ...]:
+def distillations(spec: "LoopSpec", node: str) -> tuple[ResolvedDistillation, ...]:
     """What a node does with what teachers say, with every field filled."""
     entries = node_algorithms(spec, node).get("reference", ())
     full = map(resolve_algorithm, entries)
     return tuple(one for one in full if isinstance(one, ResolvedDistillation))
 
 
-def taught_students(spec: LoopSpec, reference: str) -> tuple[ResolvedDistillation, ...]:
+def taught_students(spec: "LoopSpec", reference: str) -> tuple[ResolvedDistillation, ...]:
     """What learners of a reference do with what it says as a teacher."""
     edges = spec.graph.edges_out_of(reference, "log_probs")
     students = dict.fromkeys(edge.target.node for edge in edges if spec.graph.teaches(edge))
@@ -799,7 +797,7 @@ def kl_references(node: object) -> frozenset[str]:
     return frozenset(kl.reference for kl in kls if kl is not None and kl.reference is not None)
 
 
-def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...]]:
+def node_algorithms(spec: "LoopSpec", node: str) -> dict[str, tuple[Algorithm, ...]]:
     """What a node does with each of its teaching ports, the short form resolved.
 
     The short form serves every connected teaching port that its algorithm may serve; where none is
@@ -816,7 +814,7 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
     return {port: entries for port, entries in named.items() if entries}
 
 
-def algorithm_paths(spec: LoopSpec, node: str) -> Iterator[tuple[str, str, Algorithm]]:
+def algorithm_paths(spec: "LoopSpec", node: str) -> Iterator[tuple[str, str, Algorithm]]:
     """Each algorithm of a node: its teaching port, where it is written, and the algorithm."""
     section = getattr(spec.nodes[node], "algorithm", None)
     for port, entries in node_algorithms(spec, node).items():
@@ -826,14 +824,14 @@ def algorithm_paths(spec: LoopSpec, node: str) -> Iterator[tuple[str, str, Algor
             yield port, f"{at}.{number}" if is_listed else at, entry
 
 
-def off_policy_of(spec: LoopSpec, node: str) -> OffPolicy | None:
+def off_policy_of(spec: "LoopSpec", node: str) -> OffPolicy | None:
     """The `off_policy` section of a node's first algorithm that has one."""
     entries = node_algorithms(spec, node).get("rewards", ())
     sections = (resolve_algorithm(entry).off_policy for entry in entries)
     return next((section for section in sections if section is not None), None)
 
 
-def compares_groups(spec: LoopSpec, node: str) -> bool:
+def compares_groups(spec: "LoopSpec", node: str) -> bool:
     """Whether a node learns from rewards by comparing rows that were written for one prompt."""
     group_by = getattr(getattr(spec.nodes[node], "credit", None), "group_by", None)
     if group_by is not None and "prompt" not in group_by:
@@ -842,13 +840,13 @@ def compares_groups(spec: LoopSpec, node: str) -> bool:
     return any(resolve_algorithm(entry).needs_group for entry in entries)
 
 
-def lambda_of(spec: LoopSpec, critic: str) -> float | None:
+def lambda_of(spec: "LoopSpec", critic: str) -> float | None:
     """`gae_lambda` of a critic's returns; None: that of its actor's advantages."""
     entries = node_algorithms(spec, critic).get("returns", ())
     return next((entry.gae_lambda for entry in entries if isinstance(entry, ValueLoss)), None)
 
 
-def asks_of_others(spec: LoopSpec, reference: str) -> bool:
+def asks_of_others(spec: "LoopSpec", reference: str) -> bool:
     """Whether a learner scores answers of this reference under the prompts of other pairs."""
     learners = {edge.target.node for edge in spec.graph.edges_out_of(reference, "log_probs")}
     return any(

@@ -5,8 +5,6 @@ frozen and refuse unknown keys; numbers are finite; text is never read as a numb
 "not set" or "decided by the compiler", as the docstring of the field says.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The functions are in the rewards package; a test compares its registry with `BUI
 last group reads the scores that come in at port `scores` under their node's name.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args

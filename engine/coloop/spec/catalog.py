@@ -5,8 +5,6 @@ from `catalog_texts`, what is offered for what from `modes`. A new kind, reward,
 appears here without a change of this module or of the page.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """The types of the catalog: the service describes them in its API, and the page's types are
 generated from that."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
 

@@ -1,7 +1,5 @@
 """Rows from outside and rows that stay: dataset sources and the buffer's fields."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import PurePath

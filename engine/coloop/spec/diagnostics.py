@@ -4,8 +4,6 @@ A diagnostic with a `node` has its `field` inside that node; without a node `fie
 such as `edges.3` or `schedule.phases.1.steps`. Lines and columns count from 1.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from enum import StrEnum
@@ -49,11 +47,11 @@ class Fix(FrozenRecord, extra="forbid"):
     """The edits, applied in this order."""
 
     @classmethod
-    def set(cls, title: str, path: str, value: Any) -> Fix:
+    def set(cls, title: str, path: str, value: Any) -> "Fix":
         return cls(title=title, changes=(Change(op="set", path=path, value=value),))
 
     @classmethod
-    def remove(cls, title: str, path: str) -> Fix:
+    def remove(cls, title: str, path: str) -> "Fix":
         return cls(title=title, changes=(Change(op="remove", path=path),))
 
 

@@ -4,8 +4,6 @@ Errors of pydantic name union branches in their place, which users do not see (`
 such as `nodes.actor.training.optimizer.lr` are followed with the data at hand (`narrow`, `inside`).
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

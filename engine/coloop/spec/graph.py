@@ -4,8 +4,6 @@
 nodes and ports in edges are findings of the validator, so that a half-drawn loop can be held.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class PortRef:
         return f"{self.node}.{self.port}"
 
     @classmethod
-    def read(cls, text: Any) -> PortRef:
+    def read(cls, text: Any) -> "PortRef":
         if isinstance(text, PortRef):
             return text
         match = _PORT.match(text) if isinstance(text, str) else None
@@ -139,7 +137,7 @@ class LoopSpec(Section):
     """Where the editor draws things; no part of the loop's hash."""
 
     @cached_property
-    def graph(self) -> Graph:
+    def graph(self) -> "Graph":
         return Graph(self)
 
     def kind_of(self, node: str) -> str | None:

@@ -1,7 +1,5 @@
 """What a node reads from its model: token log-probs, or one number per position."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 

@@ -9,8 +9,6 @@ Canonical form: only what is set, in the order of the language. What is only for
 not hashed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ One class for each `type`. Which nodes share weights and who trains is told by `
 module only says what can be written.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag

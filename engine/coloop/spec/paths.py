@@ -6,8 +6,6 @@ an algorithm even if the algorithm is written in the short form, without ports. 
 a spec in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

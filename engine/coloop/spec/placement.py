@@ -1,7 +1,5 @@
 """On what a loop runs, and what a run keeps: `hardware` and `run`."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import model_validator

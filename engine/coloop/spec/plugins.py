@@ -9,8 +9,6 @@ Our own algorithms have the same records: catalog, schema, help and refusals are
 text that is missing is left empty, and the name is the title.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args

@@ -5,8 +5,6 @@ of the language, adds what was probably meant with its one-click fix, and line a
 the text is known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

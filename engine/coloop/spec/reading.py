@@ -1,7 +1,5 @@
 """How a judge is asked and how its answer becomes a score: `template` and `read`."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import model_validator

@@ -1,7 +1,5 @@
 """Where a reward's numbers come from: built in, Python, a model, or a service."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """How a policy generates: the `rollout` section of actors and generative verifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 

@@ -1,7 +1,5 @@
 """When what learns: phases, groups of phases, annealing, triggers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
@@ -127,7 +125,7 @@ class PhaseGroup(Section, title="group of phases"):
 
     repeat: Whole = setting(1, ge=1)
     """How many times."""
-    phases: tuple[PhaseItem, ...] = setting(min_length=1)
+    phases: "tuple[PhaseItem, ...]" = setting(min_length=1)
     """The phases of one round."""
     name: Name | None = setting(None)
     """Name of the group."""

@@ -1,7 +1,5 @@
 """How a search grows trees or labels steps: the fields of the `search` kind."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import model_validator

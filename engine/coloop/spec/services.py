@@ -1,7 +1,5 @@
 """How services on other machines are called: scorers, and chat models that judge."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Rows between the writers: what templates parse and filters keep, and how pairs are labelled."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag

@@ -3,8 +3,6 @@
 Fields say it themselves (`setting(solver=True)`); nothing else lists them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from coloop.spec.base import Section, marks_of

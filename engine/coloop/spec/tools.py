@@ -1,7 +1,5 @@
 """Types of tools, and how they are called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 

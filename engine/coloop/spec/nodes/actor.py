@@ -1,7 +1,5 @@
 """`actor`: a policy that generates: generator, proposer, solver, debater, assistant."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.algorithm import ActorAlgorithm
@@ -141,14 +139,14 @@ class ActorNode(BaseNode):
     def writes_texts(self) -> bool:
         return True
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """Children of the prompts, including prompts from tools that call it."""
         written = children(name, lineage.input_levels(name)) | lineage.called(name)
         yield from (("rollouts", written), ("returns", written))
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         table = columns.rollouts(name)
         yield from (("rollouts", table), ("returns", table))
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         return {**rows, **counts.written(name, rows)}

@@ -1,7 +1,5 @@
 """`buffer`: rows that outlive a step: replay, pool, iteration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -102,16 +100,16 @@ class BufferNode(BaseNode):
             )
         return self
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """Rows read from a buffer start a new lineage."""
         yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         root = born(name)
         table = {root: rooted(columns.kept(name), name, root)}
         yield from ((port, table) for port in self.about.outputs)
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """At most the number drawn, else the whole capacity."""
         drawn = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
         known = drawn if isinstance(drawn, int) else self.capacity

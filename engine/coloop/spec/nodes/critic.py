@@ -1,7 +1,5 @@
 """`critic`: values of tokens, for advantages with a learned baseline."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from coloop.spec.algorithm import CriticAlgorithm

@@ -1,7 +1,5 @@
 """`dataset`: rows from a task, a file, the hub or the loop itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
@@ -102,12 +100,12 @@ class DatasetNode(BaseNode):
         },
     )
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """New rows; unfolded ones are children of those of the source."""
         root = frozenset({born(name) if self.unfold is None else born(name, born(name))})
         yield from (("rows", root), ("pairs", root))
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         root = next(iter(columns.lineage.levels(name, "rows")))
         known = columns.known.get(name) or self._source_columns()
         own = NOTHING.own(name, known if known is not None else self.columns, root)
@@ -126,11 +124,11 @@ class DatasetNode(BaseNode):
             case _:
                 return None
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """Rows of a step; a probe takes each row at most once."""
         return dict.fromkeys(counts.levels(name), self._count(name, counts))
 
-    def _count(self, name: str, counts: RowCounts) -> Count:
+    def _count(self, name: str, counts: "RowCounts") -> Count:
         source: Any = self.source
         given = len(source.rows) if source.type == "inline" else getattr(source, "size", None)
         rows = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)

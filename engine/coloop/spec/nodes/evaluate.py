@@ -1,7 +1,5 @@
 """`evaluate`: metrics, on held-out rows or on the step's own."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, setting

@@ -1,7 +1,5 @@
 """`filter`: keep rows by rules."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -77,7 +75,7 @@ class FilterNode(BaseNode):
         },
     )
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """What comes in at a port leaves at the port of that name."""
         spare = lineage.brought(lineage.walk.into(name, "spare"))
         for port in self.about.rows:
@@ -87,7 +85,7 @@ class FilterNode(BaseNode):
         if lineage.walk.into(name, "scores"):
             yield "scores", lineage.input_levels(name) | spare
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         spare: NamesOf = {}
         for edge in columns.walk.into(name, "spare"):
@@ -104,7 +102,7 @@ class FilterNode(BaseNode):
         if columns.walk.into(name, "scores"):
             yield "scores", {**spare, **names}
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """At most what its limits allow; a probe neither refills nor cuts to a number."""
         kept = self._counts(name, counts, rows)
         levels = counts.lineage.input_levels(name)
@@ -135,7 +133,7 @@ class FilterNode(BaseNode):
         most = table.alike if self.per_group is None else float(self.per_group.max)
         return replace(table, rows=table.rows * share, alike=min(table.alike, most))
 
-    def _counts(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def _counts(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         if counts.is_probe:
             return {level: at_most(c) for level, c in rows.items()} if self.keep else rows
         if self.fill is not None:
@@ -151,7 +149,7 @@ class FilterNode(BaseNode):
         cuts = bool(self.keep) or self.per_group is not None
         return {level: at_most(c) for level, c in rows.items()} if cuts else rows
 
-    def _filled(self, name: str, fill: Fill, counts: RowCounts, count: Count) -> Count:
+    def _filled(self, name: str, fill: Fill, counts: "RowCounts", count: Count) -> Count:
         each = counts.group_size(name)
         if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
             breakdown = f"{fill.groups} groups x {each} completions"

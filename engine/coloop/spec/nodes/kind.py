@@ -5,8 +5,6 @@ A kind is one file of this package: its section (what can be written under `node
 (`PORTS`, `SCORE_INPUTS`, `KIND_TEXTS`, ...) are collected from these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
@@ -225,17 +223,17 @@ class BaseNode(Section):
     def writes_texts(self) -> bool:
         return False
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """Levels of each output, from those of its inputs: of new rows, or of the same rows passed
         on. By default every output passes on the rows of the join."""
         for port in self._row_outputs():
             yield port, lineage.input_levels(name)
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         for port in self._row_outputs():
             yield port, columns.inputs(name)
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """Rows of each level that it gives, new or passed on, with mean lengths of their texts.
         `rows`: those that it works on."""
         return rows

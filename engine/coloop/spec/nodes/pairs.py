@@ -1,7 +1,5 @@
 """`pairs`: chosen against rejected."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -100,11 +98,11 @@ class PairsNode(BaseNode):
     def sides(self) -> tuple[str, ...]:
         return ("chosen", "rejected") if self.method == "direct" else ()
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """Children of the two rows that are paired."""
         yield "pairs", self._pairs_of(name, lineage, lineage.input_levels(name))
 
-    def _pairs_of(self, name: str, lineage: Lineage, rows: Levels) -> Levels:
+    def _pairs_of(self, name: str, lineage: "Lineage", rows: Levels) -> Levels:
         match self.method:
             case "direct":
                 sides = [lineage.brought(lineage.walk.into(name, port)) for port in self.sides]
@@ -118,7 +116,7 @@ class PairsNode(BaseNode):
             case _:
                 return frozenset(born(name, level, level) for level in rows)
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         judged = columns.walk.into(name, "preference" if self.method == "relabel" else "scores")
         written = self._written_columns(is_judged=bool(judged))
@@ -140,14 +138,14 @@ class PairsNode(BaseNode):
         probability = () if self.soft is False else ("probability",)
         return (*PAIR_COLUMNS, *margin, *probability)
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """At most the pairs of each group; existing pairs pass through."""
         levels = tuple(counts.levels(name))
         count = self._count(name, counts)
         count = replace(count, mean=count.mean.times(1 / max(len(levels), 1)))
         return dict.fromkeys(levels, count)
 
-    def _count(self, name: str, counts: RowCounts) -> Count:
+    def _count(self, name: str, counts: "RowCounts") -> Count:
         brought = [counts.brought(name, port) for port in self.row_inputs]
         if self.method in ("direct", "relabel"):
             return replace(at_most(largest(brought)), greedy=0)

@@ -1,7 +1,5 @@
 """`reference`: log-probs by frozen or following weights."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from coloop.spec.base import setting

@@ -1,7 +1,5 @@
 """`reward`: numbers for rows."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from coloop.spec.algorithm import RewardAlgorithm
@@ -139,11 +137,11 @@ class RewardNode(BaseNode):
         },
     )
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         join = lineage.join(name)
         yield "scores", join.members if self.per == "row" else join.levels
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         table = {level: part.with_scores([name]) for level, part in names.items()}
         yield "scores", columns.per_row(name, table)

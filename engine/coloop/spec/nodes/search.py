@@ -1,7 +1,5 @@
 """`search`: drives policies to grow trees or label steps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -110,7 +108,7 @@ class SearchNode(BaseNode):
         """Whether it grows a tree instead of labelling the steps of existing texts."""
         return self.method in ("puct", "and_or")
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """Children of the rows it searches from; existing texts are labelled in place."""
         labels_texts = not self.grows_tree and lineage.brings_texts(name)
         rows = lineage.input_levels(name)
@@ -118,7 +116,7 @@ class SearchNode(BaseNode):
         yield from (("rollouts", grown), ("step_scores", grown))
         yield "scores", rows if self.method == "and_or" else grown
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
         for port in ("rollouts", "step_scores", "scores"):
@@ -132,7 +130,7 @@ class SearchNode(BaseNode):
                     table[level] = grown.with_scores([name])
             yield port, table
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """Unknown for a tree; labelled rows keep their number."""
         mean = self._texts(counts.callees(name, "policy"), add_up(rows.values()).mean)
         grown = counts.lineage.levels(name, "rollouts")

@@ -1,7 +1,5 @@
 """`template`: turns texts of one node into prompts for the next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -79,12 +77,12 @@ class TemplateNode(BaseNode):
                     raise problem("conflict", "does not go together with `code`", field=name)
         return self
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """The same rows, or a child for each element of a list."""
         rows = lineage.input_levels(name)
         yield "rows", rows if self.each is None else children(name, rows)
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         written = self.written_columns()
         table: NamesOf = {}
@@ -114,7 +112,7 @@ class TemplateNode(BaseNode):
             written |= from_code
         return frozenset(written)
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """As many rows, fewer if code decides; unknown for lists."""
         given = {level: self._written(count, counts.per_character) for level, count in rows.items()}
         if self.each is None:

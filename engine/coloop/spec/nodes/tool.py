@@ -1,7 +1,5 @@
 """`tool`: what a policy may call while it generates."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -113,9 +111,9 @@ class ToolNode(BaseNode):
             raise problem("conflict", "set exactly one of `name`, `code`, `file`", field="name")
         return self
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         yield "rollouts", lineage.brought(lineage.walk.into(name, "policy"), "rollouts")
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         for edge in columns.walk.into(name, "policy"):
             yield "rollouts", columns.at(edge.source.node, "rollouts")

@@ -1,7 +1,5 @@
 """`verifier`: judges, whole or step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -256,7 +254,7 @@ class VerifierNode(BaseNode):
     def writes_texts(self) -> bool:
         return self.method == "generative" and self.rollout is not None
 
-    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:
         """The judged rows, or the verdict texts below them."""
         join = lineage.join(name)
         scored = join.members if self.per == "row" else join.levels
@@ -266,7 +264,7 @@ class VerifierNode(BaseNode):
             scored = children(name, scored) | called
         yield from (("scores", scored), ("step_scores", scored))
 
-    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+    def columns_given(self, name: str, columns: "Columns") -> NamesByPort:
         names = columns.inputs(name)
         table = columns.rollouts(name) if self.writes_texts else names
         table = {level: part.with_scores([name]) for level, part in table.items()}
@@ -274,5 +272,5 @@ class VerifierNode(BaseNode):
         yield "scores", columns.per_row(name, table)
         yield "step_scores", columns.per_row(name, table)
 
-    def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
+    def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         return {**rows, **counts.written(name, rows)} if self.writes_texts else rows
