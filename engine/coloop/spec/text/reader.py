@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, NoReturn
-
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Diagnostic, at
 from coloop.spec.text import scan, yaml_errors
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import MarkedYAMLError
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
@@ -144,6 +145,8 @@ def _read(text: str) -> Reading:
 
 
 def _read_with_errors(text: str) -> Reading:
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
     builder = _Builder(text, scan.events(text))
     try:
         return builder.build()
@@ -174,19 +177,20 @@ class _Builder:
     def build(self) -> Reading:
         documents = 0
         for event in self.events:
-            if isinstance(event, scan.DOCUMENT):
+            name = scan.name_of(event)
+            if name == scan.DOCUMENT:
                 documents += 1
                 if documents > 1:
                     message = "a second document starts here, after `---`"
                     hint = "a file contains one loop"
                     self._refuse(event, "yaml.several_documents", message, hint)
-            elif isinstance(event, scan.START):
+            elif name in scan.START:
                 self._start(event)
-            elif isinstance(event, scan.END):
+            elif name in scan.END:
                 self._finish(event)
-            elif isinstance(event, scan.SCALAR):
+            elif name == scan.SCALAR:
                 self._scalar(event)
-            elif isinstance(event, scan.ALIAS):
+            elif name == scan.ALIAS:
                 self._alias(event)
         if self.root is None:
             return _failed("yaml.empty", "the text is empty", "start from a preset")
@@ -208,7 +212,7 @@ class _Builder:
         if len(self.stack) >= MAX_DEPTH:
             message = f"values are nested more than {MAX_DEPTH} deep"
             self._refuse(event, "yaml.too_deep", message)
-        is_map = isinstance(event, scan.MAPPING)
+        is_map = scan.name_of(event) == scan.MAPPING
         if is_map and self._wants_key():
             line = self.text.splitlines()[event.start_mark.line]
             message, hint = yaml_errors.braces(line, yaml_errors.name_of(self.path)) or (

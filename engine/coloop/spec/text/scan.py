@@ -15,21 +15,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from ruamel.yaml import YAML
-from ruamel.yaml import events as ruamel
-from yaml import events as libyaml
 
-DOCUMENT = (ruamel.DocumentStartEvent, libyaml.DocumentStartEvent)
-MAPPING = (ruamel.MappingStartEvent, libyaml.MappingStartEvent)
-START = (*MAPPING, ruamel.SequenceStartEvent, libyaml.SequenceStartEvent)
-END = (
-    ruamel.MappingEndEvent,
-    ruamel.SequenceEndEvent,
-    libyaml.MappingEndEvent,
-    libyaml.SequenceEndEvent,
-)
-SCALAR = (ruamel.ScalarEvent, libyaml.ScalarEvent)
-ALIAS = (ruamel.AliasEvent, libyaml.AliasEvent)
+DOCUMENT = "DocumentStartEvent"
+MAPPING = "MappingStartEvent"
+START = frozenset({MAPPING, "SequenceStartEvent"})
+END = frozenset({"MappingEndEvent", "SequenceEndEvent"})
+SCALAR = "ScalarEvent"
+ALIAS = "AliasEvent"
+"""Names of the classes of events; they are the same in both libraries."""
 
 _ODD = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -48,7 +41,13 @@ SCANNER: Any = getattr(yaml, "CSafeLoader", None)
 """libyaml, if PyYAML was built with it."""
 
 
+def name_of(event: Any) -> str:
+    return type(event).__name__
+
+
 def events(text: str) -> Iterator[Any]:
+    from ruamel.yaml import YAML  # loads slowly, and few texts need it
+
     return iter(YAML(typ="safe", pure=True).parse(text))
 
 

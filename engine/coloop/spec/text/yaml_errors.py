@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ruamel.yaml.error import MarkedYAMLError
+if TYPE_CHECKING:
+    from ruamel.yaml.error import MarkedYAMLError
 
 Path = tuple[str | int, ...]
 Explained = tuple[str, str | None]
