@@ -31,8 +31,7 @@ from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, help_of, texts_of, title_of
 from coloop.spec.base import FrozenRecord
-from coloop.spec.catalog_types import Better
-from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
+from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES, Better
 
 
 class Curve(FrozenRecord):

@@ -34,15 +34,16 @@ from coloop.spec.algorithms.registry import (
 )
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
-from coloop.spec.catalog_texts import (
-    CHARTS,
-    FORM_SECTIONS,
-    GROUPS,
-    KIND_TEXTS,
-    PORT_TEXTS,
-    REMEDIES,
+from coloop.spec.catalog_texts import CATALOG, KIND_TEXTS, PORT_TEXTS
+from coloop.spec.catalog_types import (
+    Catalog,
+    ChartInfo,
+    FormSectionInfo,
+    GroupInfo,
+    InputInfo,
+    PresetInfo,
+    RemedyInfo,
 )
-from coloop.spec.catalog_types import Catalog, InputInfo, PresetInfo
 from coloop.spec.diagnostics import CODES, UNFINISHED
 from coloop.spec.documents import VERSION
 from coloop.spec.fields import field_type
@@ -59,6 +60,19 @@ from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 _TASKS: dict[str, type[Section]] = {
     only_word(section, "task"): section for section in get_args(get_args(TaskSource)[0])
 }
+
+GROUPS: dict[str, GroupInfo] = {
+    name: GroupInfo(name=name, title=title, color=f"--group-{name}")
+    for name, title in CATALOG["groups"].items()
+}
+"""Sections of the palette, in order."""
+FORM_SECTIONS = tuple(FormSectionInfo(**section) for section in CATALOG["form_sections"])
+"""Parts of a form, in order."""
+_REMEDY = {"when": "stage", "verbs": [], "amount": 0, "only": None, "saves": 0.0, "metric": None}
+REMEDIES = tuple(RemedyInfo(**{**_REMEDY, "reach": 0.0, **texts}) for texts in CATALOG["remedies"])
+"""What shortens a step where a run waits for itself."""
+CHARTS = tuple(ChartInfo(**{"ports": [], **texts}) for texts in CATALOG["charts"])
+"""The charts that a run opens with."""
 
 
 def catalog(

@@ -1,7 +1,6 @@
 """The types of the catalog: the service describes them in its API, and the page's types are
 generated from that."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -9,6 +8,7 @@ from typing_extensions import TypedDict
 
 from coloop.spec.base import Choices, FormSection, Level, Reference, Widget
 from coloop.spec.lean import is_lean
+from coloop.spec.metrics import Metric
 from coloop.spec.nodes.kind import ModeName, PortPhase
 
 
@@ -299,20 +299,6 @@ class ChartInfo(Part):
     """Names of metrics. Those of probes match with any prefix before the name."""
     ports: list[str]
     """Teaching ports: the chart is shown if a node learns at one of them. Empty: for every loop."""
-
-
-Better = Literal["higher", "lower", "steady", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """Help for one metric of a run."""
-
-    title: str
-    help: str
-    expect: str
-    better: Better = "none"
-    unit: str | None = None
 
 
 class RewardInfo(Part):

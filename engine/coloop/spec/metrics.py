@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from coloop.spec.base import load_yaml
-from coloop.spec.catalog_types import Metric
 from coloop.spec.nodes import NODE_CLASSES
+
+Better = Literal["higher", "lower", "steady", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """Help for one metric of a run."""
+
+    title: str
+    help: str
+    expect: str
+    better: Better = "none"
+    unit: str | None = None
+
 
 _TEXTS: dict[str, Any] = load_yaml(Path(__file__).with_suffix(".yaml"))
 _ADVICE = ("otherwise", "otherwise_without_scores")

@@ -18,8 +18,8 @@ from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.algorithms.registry import ALGORITHMS
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
-from coloop.spec.catalog import _algorithms, catalog
-from coloop.spec.catalog_texts import GROUPS, KIND_TEXTS, REMEDIES
+from coloop.spec.catalog import GROUPS, REMEDIES, _algorithms, catalog
+from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.catalog_types import PresetInfo, RemedyInfo
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import from_dict
