@@ -13,6 +13,7 @@ from typing import Final
 from coloop.spec.algorithm import off_policy_of, reference_edges
 from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.groups import is_generation_read
+from coloop.spec.lean import record
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.nodes import NODE_CLASSES
 
@@ -109,7 +110,7 @@ Serves = Callable[[str, str], frozenset[str]]
 """Maps a teaching port (node, port) to the serving ports that its algorithm reads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Goals:
     """What a phase must produce."""
 

@@ -6,20 +6,20 @@ port live.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Severity
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.schedule import EpochsOf, Phase, PhaseActions, PhaseGroup
 
 WHOLE_RUN = "main"
 WHOLE_PATH = "schedule"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FlatPhase:
     section: Phase
     path: str
@@ -63,7 +63,7 @@ class FlatPhase:
         return f"{label} once trigger {self.fired} has fired{'' if self.is_sure else ' last'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Turn:
     index: int
     """Index of the phase in the flat list."""

@@ -6,7 +6,6 @@ engine. Consequences of another finding are dropped, and equal findings are merg
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from coloop.plan.unrolled import Unrolled
 from coloop.plan.unused import check_unused, unused_by_backend, unused_by_engine
 from coloop.spec.diagnostics import Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import RUNNABLE_ENGINES
 from coloop.spec.training import RUNNABLE_BACKENDS
@@ -34,7 +34,7 @@ WITH_FILES: Final = ("pretrained", "scratch")
 """Types of models that have their own tokenizer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RunCheck:
     """A plan and the reasons why `run` would refuse it."""
 

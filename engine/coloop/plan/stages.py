@@ -25,6 +25,7 @@ from coloop.plan.closure import (
 )
 from coloop.plan.types import PhasePlan, Refill, Rounds, Stage
 from coloop.spec.graph import Edge, LoopSpec, reach
+from coloop.spec.lean import record
 from coloop.spec.lineage import Lineage, RoundsRegion
 from coloop.spec.nodes import FilterNode
 from coloop.spec.refills import Givers as NodeGivers
@@ -43,7 +44,7 @@ REPEATED = ("load", "read", "generate", "score", "prepare")
 """Verbs of stages that may be repeated; a node has at most one of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Slices:
     regions: tuple[Region, ...] = ()
     waits: Mapping[str, frozenset[str]]
@@ -195,7 +196,7 @@ class Regions:
 NO_SLICES: Final = Slices(waits={})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Step:
     stages: tuple[Stage, ...]
     """In sequential order."""

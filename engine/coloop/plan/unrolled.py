@@ -6,7 +6,7 @@ reported in `problems`. Callers decide whether that is an error.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import holding_pool, owner_of, rollout_of, weights_groups, writing_pools
+from coloop.spec.lean import record
 from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import DatasetNode, EvaluateNode
 
@@ -31,7 +32,7 @@ Ports = Iterable[tuple[str, str]]
 UNKNOWN_STEPS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UnrolledPhase:
     flat: FlatPhase
     step: Step

@@ -10,16 +10,17 @@ weights of its own, and so has what follows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
+from coloop.spec.lean import record
 from coloop.spec.model import CopyModel, Lora, Model, SharedModel, SnapshotModel
 from coloop.spec.nodes import model_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Standing:
     """An adapter and the frozen weights under it."""
 

@@ -9,7 +9,6 @@ Names and numbers are in `algorithms`, formulas in the recipes.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -40,6 +39,7 @@ from coloop.spec.base import (
     problem,
     setting,
 )
+from coloop.spec.lean import record
 
 if TYPE_CHECKING:
     from coloop.spec.graph import Edge, LoopSpec
@@ -547,7 +547,7 @@ class ResolvedKl(Kl):
     estimator: Estimator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ResolvedRewards:
     """An algorithm of port `rewards` with every field filled, under the names of the language."""
 
@@ -623,7 +623,7 @@ class ResolvedRewards:
         return self.advantage in NEEDS_GROUP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ResolvedPreference:
     """A preference algorithm of port `pairs` with every field filled."""
 
@@ -646,7 +646,7 @@ class ResolvedPreference:
         return ALGORITHMS[self.family].needs_reference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ResolvedDistillation:
     """A distillation algorithm of port `reference` with every field filled."""
 

@@ -6,10 +6,10 @@ in a loop, besides `title`, `description`, `tags` and `open`. `open` maps an inp
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from coloop.spec.lean import record
 from coloop.spec.presets import block_names, load_block_text
 from coloop.spec.text.reader import data_of
 
@@ -18,7 +18,7 @@ CO_TRAINING: Final = "co-training"
 PARTS: Final = ("title", "description", "tags", "open", "nodes", "edges")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Block:
     name: str
     title: str

@@ -9,11 +9,11 @@ products, and matrices that do not train, are in fp8.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coloop.spec.adapters import standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, owner_of, training_of, weights_groups
+from coloop.spec.lean import record
 from coloop.spec.model import ComputeDtype, CopyModel, Dtype, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Backend, Training
@@ -21,7 +21,7 @@ from coloop.spec.training import Backend, Training
 DTYPE_BYTES: dict[ComputeDtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Dtypes:
     matrices: ComputeDtype
     """Stored linear weights."""
@@ -53,7 +53,7 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Usual:
     """Default compute type where the loop sets none."""
 

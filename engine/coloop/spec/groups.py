@@ -7,9 +7,9 @@ do not exist and circles of `with` end at the last node that exists (the validat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.model import CopyModel, PretrainedModel, SharedModel, SnapshotModel
 from coloop.spec.nodes import BaseNode, model_of
 from coloop.spec.rollout import Rollout, Turns
@@ -18,7 +18,7 @@ from coloop.spec.table_sizes import REASONING
 from coloop.spec.training import Training
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WeightsGroup:
     """Nodes on one set of weights."""
 

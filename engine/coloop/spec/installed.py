@@ -12,13 +12,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from coloop.errors import BackendMissing
+from coloop.spec.lean import record
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -39,7 +40,7 @@ RecordType = TypeVar("RecordType", bound=Record)
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Installed:
     """Something that a package adds, or would add."""
 

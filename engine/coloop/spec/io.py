@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
+from coloop.spec.lean import record
 from coloop.spec.nodes import BaseNode
 from coloop.spec.placement import Run
 from coloop.spec.problems import translate
@@ -45,7 +46,7 @@ _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
 """Fields that mean nothing to a run; columns, rows and overrides of these names do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Parsed:
     spec: LoopSpec | None
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from coloop.spec.base import load_yaml
+from coloop.spec.lean import record
 from coloop.spec.nodes import NODE_CLASSES
 
 Better = Literal["higher", "lower", "steady", "none"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Metric:
     """Help for one metric of a run."""
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from coloop.spec.base import as_tuple
 from coloop.spec.catalog_texts import CATALOG, KIND_TEXTS
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.nodes.kind import InMode
 from coloop.spec.nodes.kind import ModeName as ModeName
 from coloop.spec.ports import PORTS, PortType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Mode:
     name: ModeName
     title: str

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from coloop.sandbox.inside.parsing import parse_code
+from coloop.spec.lean import record
 from coloop.spec.levels import Level
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
@@ -27,7 +28,7 @@ class Found:
     """Levels of the rows that have it at that distance; several make the name ambiguous."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Names:
     """Columns and scores that rows of one level can give; see the module."""
 

@@ -8,7 +8,6 @@ a spec in place.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -32,13 +31,14 @@ from coloop.spec.documents import (
 )
 from coloop.spec.fields import Type, fields_by_key, inside, look, narrow
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Found:
     """What a path points to."""
 

@@ -10,12 +10,13 @@ text that is missing is left empty, and the name is the title.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import ConfigDict
 
 from coloop.spec.base import Flag, Name, Number, Range, Section, Text, Whole, setting, title_of
+from coloop.spec.lean import record
 
 __all__ = [
     "AdvantageRecord",
@@ -52,7 +53,7 @@ RecipeName = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AlgorithmRecord:
     """An algorithm of the loop language."""
 
@@ -83,7 +84,7 @@ class AlgorithmRecord:
     """What differs from that version; empty: nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AdvantageRecord:
     """A way to make advantages of scores: a value of `advantage`."""
 
@@ -128,7 +129,7 @@ class Task(Section):
     """A different seed gives a different set of problems; use the same seed for train and test."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RewardPlugin:
     """A reward: `source: {type: builtin, name: ...}`."""
 
@@ -144,7 +145,7 @@ class RewardPlugin:
         return only_word(self.options, "name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TaskPlugin:
     """A task: `source: {type: task, task: ...}`."""
 
@@ -161,7 +162,7 @@ class TaskPlugin:
         return only_word(self.parameters, "task")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AlgorithmPlugin:
     """An algorithm of port `rewards` or `pairs`: settings of one of coloop's recipes and, if it
     compares the rows of a group in its own way, that advantage."""
@@ -177,7 +178,7 @@ class AlgorithmPlugin:
         return self.algorithm.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ToolPlugin:
     """A type of tool: `kind: tool`, `type: ...`."""
 

@@ -9,13 +9,14 @@ path, so nothing outside the folder is opened.
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import PresetNotFound
 from coloop.spec.diagnostics import Change
+from coloop.spec.lean import record
 from coloop.spec.placement import GpuFigures, Hardware
 from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import data_of
@@ -30,7 +31,7 @@ PAPER = re.compile(r"\s*\(arXiv [\d.]+\)")
 """An arXiv id in the first line of a loop, which is not part of the title."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LoopPreset:
     """A loop that ships with coloop, as the gallery lists it."""
 
@@ -40,7 +41,7 @@ class LoopPreset:
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DeviceFacts:
     """What is known of an accelerator, or of a machine's processor and memory."""
 
@@ -64,7 +65,7 @@ class DeviceFacts:
     """Facts for which no measurement or data sheet was at hand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class HardwarePreset(DeviceFacts):
     """Machines of one kind, with the facts of one of their GPUs."""
 
@@ -85,7 +86,7 @@ class HardwarePreset(DeviceFacts):
         return self.nodes * self.gpus_per_node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelPackage:
     """A file of weights in a Python package."""
 
@@ -93,7 +94,7 @@ class ModelPackage:
     file: str  # within its site-packages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelPreset:
     """Architecture facts of a model, as its Hugging Face config has them."""
 

@@ -32,7 +32,7 @@ from coloop.spec.fields import (
     words_of,
 )
 from coloop.spec.installed import problem_with
-from coloop.spec.lean import docstrings_of, is_lean
+from coloop.spec.lean import docstrings_of, is_lean, record
 
 Locate = Callable[[Parts], tuple[int, int] | None]
 
@@ -120,7 +120,7 @@ _OF_A_LOOP = {
 """Required top-level keys, each with an example."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Error:
     """One error of pydantic, with everything needed to say it well."""
 

@@ -8,9 +8,10 @@ dataset or a buffer come from nowhere else, so a walk ends there.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coloop.spec.graph import LoopSpec, reached
+from coloop.spec.lean import record
 from coloop.spec.nodes import FilterNode
 
 Givers = Mapping[str, Collection[str]]
@@ -20,7 +21,7 @@ SOURCES = frozenset({"dataset", "buffer"})
 """Kinds at which a pass starts if `from` is not set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Region:
     filter: str
     sources: tuple[str, ...]

@@ -12,10 +12,11 @@ import os
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
+
+from coloop.spec.lean import record
 
 SETTING: Final = "COLOOP_ALLOWED_REMOTES"
 
@@ -46,7 +47,7 @@ CLOUDS: Final = frozenset(
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AllowedRemotes:
     """The hosts that the owner of this machine or server named."""
 
@@ -85,7 +86,7 @@ def _parted(listed: str) -> tuple[str, int | None]:
     return name.strip("[]"), int(wanted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Refused:
     """Why an address may not be called, and what to do."""
 

@@ -1,14 +1,15 @@
 """Row counts (exact, upper bound or unknown, and the mean), with sums and bounds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from coloop.spec.lean import record
 from coloop.spec.levels import Level
 from coloop.spec.table_sizes import EMPTY, TableSize, joined, one_after_another
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Count:
     """Rows of a table in one step."""
 

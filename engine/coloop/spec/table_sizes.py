@@ -3,13 +3,14 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from coloop.spec.lean import record
 from coloop.spec.rollout import Rollout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TableSize:
     """A table of one step, lengths in tokens."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from coloop.errors import SpecProblem
@@ -11,6 +11,7 @@ from coloop.spec.answers import asked_names
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean, error
 from coloop.spec.graph import Edge, reach
+from coloop.spec.lean import record
 from coloop.spec.names import TASK_COLUMN, Names, returned_keys
 from coloop.spec.nodes import (
     ActorNode,
@@ -50,7 +51,7 @@ SIDES: Final = frozenset({"a", "b"})
 NO_TEXT_READ: Final = SCORE_TO_SCORE | {"column"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Table:
     """Rows of one origin in which a name is looked up."""
 

@@ -31,6 +31,7 @@ from coloop.data.files.files import (
 from coloop.data.files.values import ValueProblem, read_values
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.nodes import DatasetNode
 
 WHOLE_BYTES: Final = 64 * 2**20
@@ -64,7 +65,7 @@ class Lack:
         return "" if self.line is None else f", first in line {self.line}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Glance:
     columns: frozenset[str] | None = None
     """Columns of any row; None if not known."""

@@ -4,7 +4,6 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from coloop.sandbox.code_files import text_of
 from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.base import texts_in
 from coloop.spec.diagnostics import Diagnostic, error
+from coloop.spec.lean import record
 from coloop.spec.nodes import Node, TemplateNode, ToolNode
 from coloop.spec.regexes import why_too_large
 from coloop.spec.tools import ARGUMENTS
@@ -35,7 +35,7 @@ SHOWN_CHARACTERS: Final = 100
 """Of a line of code that a hint names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TextNames:
     """Names that a text reads, or why it is invalid."""
 
@@ -51,7 +51,7 @@ class TextNames:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FunctionNames:
     """Parameters of a Python function, or why it is invalid."""
 
@@ -204,7 +204,7 @@ def compiled(pattern: str) -> re.Pattern[str] | str:
 ENVIRONMENT_METHODS: Final = ("reset", "step")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Snippet:
     """A text, code or pattern, and where it is written."""
 

@@ -10,7 +10,6 @@ import pkgutil
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -24,6 +23,7 @@ from coloop.sandbox.inside.closed import INSTEAD, sentence
 from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error, warning
 from coloop.spec.groups import chat_service
+from coloop.spec.lean import record
 from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
     AllowedRemotes,
@@ -37,7 +37,7 @@ from coloop.validate.facts import Facts
 from coloop.validate.texts import code_paths_of, codes_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Code:
     """Code of a node, and the modules beside its file."""
 

@@ -7,7 +7,6 @@ follow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +26,7 @@ from coloop.spec.groups import (
     weights_groups,
     writing_pools,
 )
+from coloop.spec.lean import record
 from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.paths import apply_overrides
@@ -40,7 +40,7 @@ ENGINES = "writing"
 """Name of the pool for engines that do not share one with their weights group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Home:
     pool: str
     gpus: int
@@ -51,7 +51,7 @@ class Home:
     writers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Placement:
     homes: tuple[Home, ...]
     step_seconds: float | None
@@ -63,7 +63,7 @@ class Placement:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Placing:
     """The loop's own placement and the suggested one."""
 
@@ -339,7 +339,7 @@ def _reason(yours: Placement, suggested: Placement) -> str:
 # estimate, and those that a run would refuse have the reason.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BackendOption:
     backend: Backend
     step_seconds: float | None
@@ -349,7 +349,7 @@ class BackendOption:
     """Why a run would refuse it; None: it would not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BackendAdvice:
     """A learner's backend and the recommended one."""
 

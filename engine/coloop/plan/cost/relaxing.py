@@ -6,7 +6,7 @@ learns never changes; adapters instead of full training are left to the user.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from coloop.plan.unused import unused_by_backend
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import DEFAULT_POOL, owner_of, training_of, weights_groups
+from coloop.spec.lean import record
 from coloop.spec.paths import apply_overrides, get_value
 
 GIB = 2**30
@@ -30,7 +31,7 @@ LITTLE = 0.05
 """Share of a step that a relaxation may cost before others are compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FitChange:
     """One setting changed to fit a budget."""
 
@@ -228,7 +229,7 @@ def most_over(explanation: Explanation) -> int:
     return max((over_of(gpu) for gpu in explanation.estimate.gpus), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BudgetResult:
     """Settings found for a budget."""
 

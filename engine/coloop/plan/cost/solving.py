@@ -9,7 +9,6 @@ never changes, nor do locked settings.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from math import floor
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from coloop.plan.cost.relaxing import (
 from coloop.plan.cost.report import Explanation
 from coloop.plan.settings.machine import Machine
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import is_solvable, solvable_values
 
@@ -40,7 +40,7 @@ MOST_ROUNDS = 3
 OPEN_AGAIN = "there is enough memory: if unset, the fastest value is chosen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Solved(FitChange):
     """A change and its cost."""
 
@@ -53,7 +53,7 @@ class Solved(FitChange):
     """Whether it is written into the loop; otherwise the compiler decides it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Solution(BudgetResult):
     changes: tuple[Solved, ...]
     tried: int

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from coloop.plan.overlap import DRIVER_LANES, Overlap
 from coloop.plan.types import Stage
+from coloop.spec.lean import record
 
 MOST_AHEAD = 4
 """Steps ahead that are simulated: stages of equal length gain nothing from more."""
@@ -18,7 +19,7 @@ COUNTED = 4
 """Steps over which the pace is measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Run:
     """One run of a stage."""
 
@@ -29,7 +30,7 @@ class Run:
     end: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pace:
     seconds: float
     """Of a step, in a steady state."""

@@ -5,7 +5,7 @@ learned. Shorter texts, adapters and fewer bits do, and are only suggested.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import floor
 from pathlib import Path
@@ -18,6 +18,7 @@ from coloop.spec import presets
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, weights_groups, writing_pools
+from coloop.spec.lean import record
 from coloop.spec.model import PretrainedModel
 from coloop.spec.solvable import SECTIONS, is_solvable
 
@@ -38,7 +39,7 @@ BITS = "changes what is computed: weights are rounded to fewer bits"
 ADAPTER = "changes what is learned: its weights are frozen, and two small matrices a layer learn"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Way:
     touches: Touches
     """What a person has to agree to change."""

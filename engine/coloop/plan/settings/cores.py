@@ -6,10 +6,9 @@ process at a time, no roles or stages. Constants are fitted to generation and tr
 BF16 (tests/bench/README.md).
 """
 
-from dataclasses import dataclass
-
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.traced import Constant, named
+from coloop.spec.lean import record
 from coloop.spec.table_sizes import TableSize
 
 HALF_GAIN = Constant(2.0, "speed-up of products in bfloat16")
@@ -61,7 +60,7 @@ same for each parameter."""
 SYNC_PARAMETER_SECONDS = Constant(6.0e-9, "time of a parameter in a sync", unit="s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Core:
     flops: float
     """float32 operations per second of one core."""

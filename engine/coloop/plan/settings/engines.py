@@ -2,7 +2,6 @@
 memory is computed elsewhere."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -13,6 +12,7 @@ from coloop.plan.settings.traced import named
 from coloop.plan.settings.weights import Weights
 from coloop.spec.adapters import standing_of
 from coloop.spec.groups import is_generation_read, writing_pools
+from coloop.spec.lean import record
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.rollout import Engine as EngineKind
 
@@ -28,7 +28,7 @@ FP8_GAIN = 1.8
 """Speed-up of fp8 products over bfloat16 in engines; their peak is twice as high."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Engine:
     weights: Weights
     pool: PoolShare
@@ -89,7 +89,7 @@ class Engine:
         return min(self.max_sequences, ceil(self.rows / self.copies))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Engines:
     outline: Outline
     weights: Mapping[str, Weights]

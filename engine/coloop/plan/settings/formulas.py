@@ -8,7 +8,7 @@ Types that are not here too.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from coloop.plan.settings.shapes import (
@@ -18,6 +18,7 @@ from coloop.plan.settings.shapes import (
     MixtureOfExperts,
     ParameterCount,
 )
+from coloop.spec.lean import record
 
 Rule = bool | str
 """Whether something is there: always, never, or as a field of the config says."""
@@ -75,7 +76,7 @@ Layered = Callable[[Fields, int], int]
 """Parameters of something in the layer with an index."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Experts:
     """Blocks of routed experts."""
 
@@ -91,7 +92,7 @@ class Experts:
     is_sparse: Callable[[Fields, int], bool] = lambda fields, layer: True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Family:
     """A model type: what its layers consist of."""
 

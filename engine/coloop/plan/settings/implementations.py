@@ -5,10 +5,11 @@ An estimate describes the trainer that `training.implementation` names. A fact i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from coloop.plan.settings.passes import Attention
+from coloop.spec.lean import record
 from coloop.spec.training import Backend
 from coloop.spec.training import Implementation as Name
 
@@ -30,7 +31,7 @@ Eager = Literal["never", "adapters", "always"]
 """Generation without CUDA graphs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Implementation:
     """Facts of one trainer."""
 

@@ -7,7 +7,7 @@ time.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from coloop.plan.settings.distillation import COMPARE_BYTES, compares_words
@@ -25,6 +25,7 @@ from coloop.plan.settings.training import (
 from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
+from coloop.spec.lean import record
 from coloop.spec.table_sizes import TableSize, logits_at_once, loss_chunk
 from coloop.spec.training import Checkpointing
 
@@ -38,7 +39,7 @@ FEW_ROWS = 4
 """Rows at once below which another way to save memory is faster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Update:
     """A group's learn stage: its rows and its settings."""
 
@@ -79,7 +80,7 @@ def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
     return replace(update, work=work)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Texts:
     prompt: float
     rest: float

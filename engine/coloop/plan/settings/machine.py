@@ -4,7 +4,7 @@ CPU.
 Pools that request more than there is are laid out as written; a check reports them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +23,7 @@ from coloop.spec.groups import (
     weights_groups,
     writing_pools,
 )
+from coloop.spec.lean import record
 from coloop.spec.presets import HardwarePreset
 
 NODE_LINK_BYTES_PER_SECOND = 50e9
@@ -37,7 +38,7 @@ PROCESS_BYTES_PER_SECOND = 1.5e9
 parameters take 2.3, 9.5 and 87 ms of CPU time each: 2.0, 2.2 and 1.0 GB/s."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PoolShare:
     name: str
     gpus: int
@@ -53,7 +54,7 @@ class PoolShare:
         return self.gpus or self.workers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Machine:
     preset: HardwarePreset
     pools: dict[str, PoolShare]

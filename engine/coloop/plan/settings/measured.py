@@ -15,10 +15,11 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
+
+from coloop.spec.lean import record
 
 PLACE = "COLOOP_MEASURED"
 OFF = "off"
@@ -31,7 +32,7 @@ Ratios = Mapping[str, Mapping[str, Mapping[str, list[float]]]]
 """By machine, kind and subject."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Timed:
     """What a stage's time depends on."""
 
@@ -42,7 +43,7 @@ class Timed:
     """Whether ratios of other subjects of the kind say something about this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Correction:
     factor: float = 1.0
     """Measured over predicted seconds."""
@@ -62,7 +63,7 @@ def lengths_as(loop: str, node: str, most: int) -> Timed:
     return Timed(machine="any", kind="length", subject=subject, is_alike=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Measured:
     """The file as it was at one moment."""
 

@@ -36,6 +36,7 @@ from coloop.plan.settings.training import (
 from coloop.plan.settings.weights import Weights
 from coloop.plan.weight_buckets import GPU_BYTES, gather_buffer_bytes
 from coloop.spec.heads import head_of
+from coloop.spec.lean import record
 from coloop.spec.table_sizes import loss_chunk
 
 Part = Literal[
@@ -68,7 +69,7 @@ class Claim:
     """Only on the pool's first rank."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PoolMemory:
     pool: PoolShare
     stages: tuple[str, ...]

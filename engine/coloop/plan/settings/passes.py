@@ -12,12 +12,12 @@ Shares of the peak are of what is done. That of products is fitted on published 
 (`tests/bench/README.md` has the errors by source); the bytes are counted. Knows no roles or stages.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
 from coloop.plan.settings.traced import Constant, named
+from coloop.spec.lean import record
 from coloop.spec.presets import DeviceFacts
 
 PRODUCT_SHARE = Constant(1.35, "what products alone reach, relative to it")
@@ -67,7 +67,7 @@ TRITON_SHARE = Constant(0.55, "share of FlashAttention-2 that attention reaches"
 """Of FlashAttention-2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Kernels:
     """How a trainer computes its layers."""
 
@@ -81,7 +81,7 @@ class Kernels:
     """The logits are products in float32, and are computed again backward."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pass:
     """What a GPU does for one token of a pass."""
 
@@ -106,7 +106,7 @@ class Pass:
         return 1.0 + (self.recomputed if self.has_backward else 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TokenSeconds:
     """Seconds for one token on one GPU."""
 

@@ -4,17 +4,17 @@ Knows one evaluation at a time, and no memory or time.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.table_sizes import EMPTY, TableSize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ProbeLoad:
     """What an evaluation runs besides reading its tables."""
 

@@ -11,13 +11,13 @@ process that is bound to other cores sees them.
 
 import os
 import platform
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from coloop.errors import SettingInvalid
 from coloop.plan.settings.measured import Measured, measured_here
+from coloop.spec.lean import record
 from coloop.spec.model import ComputeDtype
 
 CORES = "COLOOP_CORES"
@@ -39,7 +39,7 @@ GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Processor:
     cores: int
     has_bf16: bool
@@ -175,7 +175,7 @@ GPU_DRIVER = Path("/dev/nvidiactl")
 """Exists on machines with an NVIDIA GPU and driver."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Begun:
     """Conditions at the start of a run that affect its results. They stay in force on any machine
     where the loop leaves the settings open."""
@@ -185,7 +185,7 @@ class Begun:
     """Processes of a loop without pools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Conditions:
     """Cores and bfloat16 support that open settings depend on."""
 

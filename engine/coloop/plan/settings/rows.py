@@ -8,7 +8,7 @@ time.
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 from coloop.data.files.files import first_rows, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource
+from coloop.spec.lean import record
 from coloop.spec.nodes import DatasetNode
 from coloop.spec.plugins import Task
 from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
@@ -33,7 +34,7 @@ ANSWERS = ("target", "completion", "chosen", "rejected", "answer")
 """Columns with texts that follow a prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sample:
     prompts: tuple[int, ...]
     answers: tuple[int, ...]
@@ -147,7 +148,7 @@ TASK_ROWS = 32
 """Rows that a task makes to measure their lengths."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Lengths:
     texts: TableSize
     """Lengths in tokens; `written` is the longest text that follows a prompt."""

@@ -15,6 +15,7 @@ from coloop.plan.settings.architecture import kv_bytes_per_token
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.traced import Constant, listed, named
 from coloop.plan.settings.training import forward_bytes
+from coloop.spec.lean import record
 from coloop.spec.presets import DeviceFacts
 from coloop.spec.table_sizes import TableSize
 
@@ -41,7 +42,7 @@ ASLEEP_BYTES = {
 """The same while it sleeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Serving:
     """Memory of an engine on one GPU while it generates."""
 

@@ -1,11 +1,10 @@
 """The settings of updates and rollout engines, with a value for every open one."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from coloop.spec.lean import is_lean
+from coloop.spec.lean import is_lean, record
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
 
@@ -79,7 +78,7 @@ class Note(Planned):
     """Similar names of known models, closest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class UpdateSettings:
     backend: Backend
     states: States = "spread"

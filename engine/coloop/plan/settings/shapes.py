@@ -1,13 +1,13 @@
 """What determines the size and the work of a decoder. Plain data; knows nothing of configs."""
 
-from dataclasses import dataclass
+from coloop.spec.lean import record
 
 
 class UnknownArchitecture(ValueError):
     """A config lacks a required fact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MixtureOfExperts:
     experts: int
     """Routed experts per layer."""
@@ -21,7 +21,7 @@ class MixtureOfExperts:
     """Layers without experts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LatentAttention:
     """Multi-head latent attention: keys and values are kept as one compressed vector."""
 
@@ -32,7 +32,7 @@ class LatentAttention:
     value_dim: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Cache:
     """Keys and values that layers of one kind keep of a token."""
 
@@ -45,7 +45,7 @@ class Cache:
     """Tokens after which it no longer grows; None: it holds all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ParameterCount:
     """Parameters of a model, in elements."""
 
@@ -69,7 +69,7 @@ class ParameterCount:
         return self.active - self.tables - (self.embedding if self.head else 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Architecture:
     name: str
     model_type: str

@@ -8,7 +8,6 @@ decided along the way, each with its reason; those that depend on memory are add
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from coloop.plan.settings.updates import Updates
 from coloop.plan.settings.weights import Weights
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import reasons
+from coloop.spec.lean import record
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
@@ -37,7 +37,7 @@ READ_WHOLE = {("tool", "documents"), ("verifier", "library"), ("evaluate", "pair
 """Inputs (kind, port) that are read completely, whatever a step draws."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PhaseLoad:
     live: tuple[tuple[str, str], ...]
     """Teaching ports (node, port)."""

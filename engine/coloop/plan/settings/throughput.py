@@ -5,7 +5,7 @@ On GPUs a pass over tokens takes the time of its products, its attention and its
 ends (`serving`). The model of a CPU is coarse (`cores`). Knows nothing about memory use.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import asks_of_others
 from coloop.spec.groups import chat_service
+from coloop.spec.lean import record
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.ports import PORTS
 from coloop.spec.reward import ChatSource
@@ -80,7 +81,7 @@ STAGE_SECONDS = Constant(1.0e-3, "least time of a stage", unit="s")
 """Minimum time of a stage, for calls and tables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StageTime:
     seconds: float
     samples: float

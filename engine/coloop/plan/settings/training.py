@@ -14,13 +14,13 @@ Checked against torch's FSDPMemTracker and published measurements. Knows no role
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
 from coloop.plan.settings.implementations import Allocator, Kernels, Root, Selective
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.traced import Constant, named
 from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
+from coloop.spec.lean import record
 
 # What a layer keeps for its backward pass, and what the logits cost.
 #
@@ -144,7 +144,7 @@ HALF = 0.5
 """Share of the layers whose activations selective checkpointing of layers keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TrainingStep:
     """Inputs of the memory formulas for an optimizer step."""
 
@@ -189,7 +189,7 @@ class TrainingStep:
         return (self.residual_bytes or self.compute_bytes) * self.arch.hidden_size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Instant:
     """Temporary memory at one instant of a step, without weights and optimizer states."""
 

@@ -1,7 +1,7 @@
 """Weights of a group: parameters, dtypes, sharding and bytes. Settings are decided elsewhere."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
@@ -15,6 +15,7 @@ from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import holding_pool, source_of, training_of, weights_groups
 from coloop.spec.heads import classes_of, head_of_group, scorers_of
+from coloop.spec.lean import record
 from coloop.spec.model import Lora
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Backend, Offload
@@ -46,7 +47,7 @@ and an 8-bit scale for each 32, of experts only if there are any (gpt-oss). nf4 
 implementation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Precision:
     compute_bytes: int
     """Of weights and activations in use."""
@@ -58,7 +59,7 @@ class Precision:
     has_fp8_products: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ModelStates:
     """Bytes per GPU of a trained group, without activations."""
 
@@ -181,7 +182,7 @@ def _zero(
 # otherwise there is another copy.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Base:
     lora: Lora
     holder: str
@@ -230,7 +231,7 @@ def _shares_reference(spec: LoopSpec, learner: str, backends: Mapping[str, Backe
     return implementation_of(training.implementation, backends[learner]).shares_reference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Block:
     """Parameters that are divided alike."""
 

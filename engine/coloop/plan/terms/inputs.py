@@ -7,7 +7,7 @@ formulas.
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from coloop.plan.settings.architecture import Architecture, Cache, ParameterCount
@@ -17,6 +17,7 @@ from coloop.plan.settings.settings import Decision
 from coloop.plan.settings.survey import Survey
 from coloop.plan.settings.traced import Unit, leaf
 from coloop.plan.settings.weights import Block, Precision, Weights
+from coloop.spec.lean import record
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.placement import Hardware
 from coloop.spec.row_counts import Count
@@ -57,12 +58,12 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TracedArchitecture(Architecture):
     """Unequal to a plain one with the same numbers, so that caches keep them apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TracedMachine(Machine):
     @property
     def tokens_at_once(self) -> Any:

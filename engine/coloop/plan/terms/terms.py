@@ -6,7 +6,6 @@ on demand.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from coloop.plan.cost.estimator import BySizes, Times, gpu_hours
@@ -20,6 +19,7 @@ from coloop.plan.terms.inputs import traced_survey
 from coloop.plan.terms.sources import PARTS, PEAK, STEP, source_of_stage
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
+from coloop.spec.lean import record
 
 
 class Term(Planned):
@@ -148,7 +148,7 @@ class _Traced:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Phase:
     name: str
     step: float | None

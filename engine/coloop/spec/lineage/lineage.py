@@ -12,11 +12,12 @@ levels (nothing is connected further up) does not take part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lean import record
 from coloop.spec.levels import (
     NO_LEVELS,
     Level,
@@ -48,7 +49,7 @@ from coloop.spec.training import Gather
 Table = tuple[Edge, Levels]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Join:
     """The rows that one node works on."""
 
@@ -131,7 +132,7 @@ def _gathering_level(lineage: Lineage, level: Level, by: str | None) -> Level | 
     return lineage.ancestor_at(level, by, least=1) if by in lineage.spec.nodes else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Attachment:
     """How the scores of one edge reach the rows that receive them."""
 

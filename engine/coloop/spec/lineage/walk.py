@@ -6,18 +6,18 @@ recurses: a drawn graph may be a long chain, half drawn, or a cycle (its nodes t
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
 from coloop.spec.graph import Edge, LoopSpec, reached
+from coloop.spec.lean import record
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS
 
 Links = Mapping[str, list[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RoundsRegion:
     """Nodes that run several times within one step."""
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from coloop.spec.base import Name, Section, setting
+from coloop.spec.lean import record
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort
 from coloop.spec.row_counts import Counts
@@ -107,7 +108,7 @@ ROLLOUT_PATHS: Final = (
 ModeName = Literal["online", "offline", "reward_modeling"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Stage:
     """One stage of a kind."""
 
@@ -118,7 +119,7 @@ class Stage:
     """Whether the node calls its handles in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class InMode:
     ports: tuple[str, ...] = ()
     """Inputs that are not offered; an algorithm of a teaching one is not either."""
@@ -130,7 +131,7 @@ class InMode:
     """Values that replace those of the kind's template; None removes one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NodeKind:
     """Facts of a kind that hold whatever is set at a node."""
 

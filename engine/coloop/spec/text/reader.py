@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Diagnostic, at
+from coloop.spec.lean import record
 from coloop.spec.text import scan, yaml_errors
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Place:
         return self.target.content if self.target is not None else self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Reading:
     data: Any = None
     place: Place | None = None
