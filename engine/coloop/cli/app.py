@@ -57,8 +57,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 the line of help, which a function replaces by its docstring. A function returns the exit code, or
 None for 0."""
 
-LEAN = frozenset({"validate", "estimate", "fit", "place", "plan"})
-"""Commands that check one loop and end."""
+LEAN = frozenset({"validate", "estimate", "fit", "place", "plan", "new", "presets"})
+"""Commands that look at loops and end."""
 
 Spec = Annotated[
     str,
@@ -142,6 +142,7 @@ def main() -> None:
     os.environ.update(openmp.waiting())  # libgomp reads it once, when a command imports torch
     if LEAN.intersection(sys.argv[1:2]):
         build_lean()
+        collecting.less_often_until_exit()
     try:
         app()
     except BrokenPipeError:
