@@ -110,7 +110,8 @@ def test_a_shared_prompt_is_read_once_even_when_its_rows_come_in_one_by_one(
 
     def counting(slot: int, prompts: list[list[int]], counts: list[int]) -> torch.Tensor:
         read.append(len(prompts))
-        return as_it_is(slot, prompts, counts)
+        admitted: torch.Tensor = as_it_is(slot, prompts, counts)
+        return admitted
 
     monkeypatch.setattr(decoder, "_admit_chunk", counting)
 
@@ -160,7 +161,8 @@ def test_what_branches_begin_with_is_not_read_again(
 
     def counting(tokens: torch.Tensor, *rest: Any) -> torch.Tensor:
         read.append(tokens.numel())
-        return as_it_is(tokens, *rest)
+        logits: torch.Tensor = as_it_is(tokens, *rest)
+        return logits
 
     monkeypatch.setattr(decoder, "_read", counting)
 
@@ -230,7 +232,7 @@ def test_a_long_text_waits_until_there_is_room_for_it(
     asked = [ask([5 + i], seed=i, max_new_tokens=10) for i in range(9)]
     asked += [ask([5] * 80, seed=3, max_new_tokens=12), ask([7], seed=4, max_new_tokens=12)]
 
-    done = {}
+    done: dict[int, Generation] = {}
     tickets = [narrow.submit(one) for one in asked[:9]]
     for request in asked[9:]:
         done |= {row.ticket: row for row in narrow.step()}
