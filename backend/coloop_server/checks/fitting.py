@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from coloop.plan.cost.placing import advise_backends, place
 from coloop.plan.cost.solving import Solution, Solved, solve
-from coloop.plan.cost.ways import Way, ways_of
+from coloop.plan.cost.ways import Found, Way, look_for_ways
 from coloop.plan.run_check import refused_because, refused_words
 from coloop.spec.base import title_of
 from coloop.spec.diagnostics import Change
@@ -23,6 +23,7 @@ from coloop_server.checks.fitting_schemas import (
     FitWay,
     Placed,
     PlaceResult,
+    RuledOut,
 )
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
@@ -47,17 +48,18 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
     )
     edits = edits_of(solution.changes)
     text = None if body.yaml is None else patched(body.yaml, edits)
-    ways: tuple[Way, ...] = ()
+    found = Found(ways=(), ruled_out=())
     if body.with_ways and not solution.fits:
-        ways = ways_of(spec, solution, locks, root, lambda other: refusal_of(other, root))
+        found = look_for_ways(spec, solution, locks, root, lambda other: refusal_of(other, root))
     return FitResult(
         fits=solution.fits,
         over_bytes=solution.over_bytes,
-        verdict=verdict_of(solution, ways),
+        verdict=verdict_of(solution, found.ways),
         refusal=refused_words(solution.refusals) if solution.refusals else None,
         changes=[_value(solution, change, locks) for change in solution.changes],
         edits=edits,
-        ways=[_way(way, locks) for way in ways],
+        ways=[_way(way, locks) for way in found.ways],
+        ruled_out=[RuledOut.model_validate(other) for other in found.ruled_out],
         yaml=text,
         spec=None if text is None else parse(text).document,
         budget_fraction=solution.spec.hardware.memory_budget,
@@ -161,6 +163,7 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
         reason=way.reason,
         unlocks=list(way.unlocks),
         step_seconds=way.step_seconds,
+        peak_bytes=way.peak_bytes,
         over_bytes=way.over_bytes,
         refusal=None if way.refusal is None else refused_because(way.refusal),
         edits=edits,

@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from coloop.plan.cost import Estimate
-from coloop.plan.cost.ways import Touches
+from coloop.plan.cost.ways import Touches, Usual
 from coloop.spec.diagnostics import Change
 from coloop.spec.training import Backend
 from coloop_server.checks.schemas import LoopInput, PredictedTime
@@ -73,12 +73,22 @@ class FitWay(Output):
     """Paths of settings that it unlocks."""
     step_seconds: float | None
     """Estimated seconds per step; null if not known."""
+    peak_bytes: int | None
+    """Estimated memory of the fullest GPU with it; null if not known."""
     over_bytes: int
     """Bytes by which the fullest GPU still exceeds the budget; 0 if it fits."""
     refusal: str | None
     """Why a run would refuse the resulting loop; null if it would not."""
     edits: list[Change]
     """Edits of the given loop that apply it."""
+
+
+class RuledOut(Output):
+    """One of the usual ways to make a loop fit, where it does not."""
+
+    usual: Usual
+    title: str
+    reason: str
 
 
 class FitResult(Output):
@@ -94,6 +104,8 @@ class FitResult(Output):
     """Edits that turn the given loop into the fitted one."""
     ways: list[FitWay]
     """Further ways to make it fit, smallest change first; empty if it fits."""
+    ruled_out: list[RuledOut]
+    """The usual ways that are not among them, with the reason; empty if it fits."""
     yaml: str | None
     """The fitted loop as text; null if the loop was given as data."""
     spec: dict[str, Any] | None
@@ -130,6 +142,8 @@ class Placed(Output):
     verbs: dict[str, float]
     """Seconds of a step by kind of work: `generate`, `learn`, `sync`, ..."""
     fits: bool
+    peak_bytes: int | None
+    """Estimated memory of the fullest GPU; null if not known."""
     over_bytes: int
     """Bytes by which the fullest GPU exceeds the budget; 0 if none does."""
     text: str

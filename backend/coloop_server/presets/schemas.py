@@ -55,6 +55,12 @@ class HardwareEntry(Output):
     """Memory of one GPU, or of the machine without GPUs."""
     usable_bytes: int
     """Part of it that processes can use."""
+    bandwidth: float
+    """Bytes of that memory that one GPU reads or writes per second."""
+    bf16_flops: float
+    """Dense bfloat16 operations per second of one GPU; without GPUs float32 ones of one core."""
+    link_bandwidth: float
+    """Bytes per second to another GPU of the same machine, one way."""
     workers: int
     """Number of worker processes on hardware without GPUs; otherwise 0."""
 

@@ -21,7 +21,7 @@ from coloop.plan.cost.placing import Placement, place
 from coloop.plan.cost.relaxing import BudgetResult, FitChange
 from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.cost.solving import fit, solve
-from coloop.plan.cost.ways import Way, ways_of
+from coloop.plan.cost.ways import Found, Way, look_for_ways
 from coloop.plan.run_check import check_run, refused_because, refused_words
 from coloop.plan.settings.settings import Note
 from coloop.plan.terms import terms_of
@@ -279,14 +279,14 @@ def fit_command(
     fitted = fit(
         loop, budget_gib=budget_gib, budget_fraction=budget_fraction, root=root, locks=locks
     )
-    ways = () if fitted.fits else _ways(loop, fitted, root, locks)
+    found = None if fitted.fits else _ways(loop, fitted, root, locks)
     if as_json:
-        print_json(_fit_json(fitted, ways))
+        print_json(_fit_json(fitted, found))
     else:
         printer = console(stderr=str(out) == "-")
         _print_changes(printer, fitted)
-        if not fitted.fits and not fitted.after.estimate.unknown:
-            _print_ways(printer, ways)
+        if found is not None and not fitted.after.estimate.unknown:
+            _print_ways(printer, found)
     if not fitted.fits:
         return DOES_NOT_FIT
     if out is None:
@@ -324,22 +324,25 @@ def _print_changes(out: Console, fitted: BudgetResult) -> None:
         out.print(f"[bold red]does not run[/]: {escape(refused_words(fitted.refusals))}")
 
 
-def _ways(
-    spec: LoopSpec, fitted: BudgetResult, root: Path, locks: Sequence[str]
-) -> tuple[Way, ...]:
+def _ways(spec: LoopSpec, fitted: BudgetResult, root: Path, locks: Sequence[str]) -> Found:
     budget = fitted.spec.hardware.memory_budget
     failed = solve(spec, budget_fraction=budget, root=root, locks=locks)
-    return ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
+    return look_for_ways(spec, failed, locks, root, lambda other: _refusal(other, root))
 
 
-def _print_ways(out: Console, ways: Sequence[Way]) -> None:
-    if not ways:
+def _print_ways(out: Console, found: Found) -> None:
+    if not found.ways:
         out.print("[dim]no single change that was tried makes it fit[/]")
-    for way in ways:
+    for way in found.ways:
         out.print(f"  {escape(way.title)}: {escape(_outcome(way))} [dim]({escape(way.reason)})[/]")
+    if found.ruled_out:
+        out.print("[dim]no help here:[/]")
+    for other in found.ruled_out:
+        out.print(f"  [dim]{escape(other.title)}: {escape(other.reason)}[/]")
 
 
-def _fit_json(fitted: BudgetResult, ways: Sequence[Way]) -> dict[str, Any]:
+def _fit_json(fitted: BudgetResult, found: Found | None) -> dict[str, Any]:
+    ways = () if found is None else found.ways
     return {
         "fits": None if fitted.after.estimate.unknown else fitted.fits,
         "over_bytes": fitted.over_bytes,
@@ -356,12 +359,14 @@ def _fit_json(fitted: BudgetResult, ways: Sequence[Way]) -> dict[str, Any]:
                 "reason": way.reason,
                 "unlocks": list(way.unlocks),
                 "step_seconds": way.step_seconds,
+                "peak_bytes": way.peak_bytes,
                 "over_bytes": way.over_bytes,
                 "refusal": way.refusal,
                 "changes": [_change_json(change) for change in way.changes if change.is_written],
             }
             for way in ways
         ],
+        "ruled_out": [asdict(other) for other in (() if found is None else found.ruled_out)],
     }
 
 
@@ -418,11 +423,13 @@ def _placement(placed: Placement) -> str:
     if placed.step_seconds is None:
         over = f", {gib(placed.over_bytes)} over" if placed.over_bytes else ""
         return f"{placed.text}: " + (f"does not fit{over}" if not placed.fits else "no time known")
-    return f"{placed.text}: a step takes {seconds(placed.step_seconds)}"
+    peak = "" if placed.peak_bytes is None else f", {gib(placed.peak_bytes)} on the fullest GPU"
+    return f"{placed.text}: a step takes {seconds(placed.step_seconds)}{peak}"
 
 
 def _outcome(way: Way) -> str:
-    memory = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
+    peak = "" if way.peak_bytes is None else f" in {gib(way.peak_bytes)}"
+    memory = f"still {gib(way.over_bytes)} over" if way.over_bytes else f"fits{peak}"
     if way.refusal is not None:
         return f"{memory}, but {refused_because(way.refusal)}"
     if way.step_seconds is None:

@@ -3016,6 +3016,11 @@ export interface components {
              */
             refusal: string | null;
             /**
+             * Ruled Out
+             * @description The usual ways that are not among them, with the reason; empty if it fits.
+             */
+            ruled_out: components["schemas"]["RuledOut"][];
+            /**
              * Spec
              * @description The fitted loop as data; null if the loop was given as data.
              */
@@ -3057,6 +3062,11 @@ export interface components {
              * @description Bytes by which the fullest GPU still exceeds the budget; 0 if it fits.
              */
             over_bytes: number;
+            /**
+             * Peak Bytes
+             * @description Estimated memory of the fullest GPU with it; null if not known.
+             */
+            peak_bytes: number | null;
             /** Reason */
             reason: string;
             /**
@@ -3482,6 +3492,16 @@ export interface components {
         /** HardwareEntry */
         HardwareEntry: {
             /**
+             * Bandwidth
+             * @description Bytes of that memory that one GPU reads or writes per second.
+             */
+            bandwidth: number;
+            /**
+             * Bf16 Flops
+             * @description Dense bfloat16 operations per second of one GPU; without GPUs float32 ones of one core.
+             */
+            bf16_flops: number;
+            /**
              * Capacity Bytes
              * @description Memory of one GPU, or of the machine without GPUs.
              */
@@ -3495,6 +3515,11 @@ export interface components {
             gpu: string | null;
             /** Gpus Per Node */
             gpus_per_node: number;
+            /**
+             * Link Bandwidth
+             * @description Bytes per second to another GPU of the same machine, one way.
+             */
+            link_bandwidth: number;
             /** Name */
             name: string;
             /** Nodes */
@@ -4965,6 +4990,11 @@ export interface components {
              * @description Bytes by which the fullest GPU exceeds the budget; 0 if none does.
              */
             over_bytes: number;
+            /**
+             * Peak Bytes
+             * @description Estimated memory of the fullest GPU; null if not known.
+             */
+            peak_bytes: number | null;
             /** Pools */
             pools: components["schemas"]["PlacedPool"][];
             /**
@@ -5483,6 +5513,21 @@ export interface components {
              * @description Index of the row in `Scores.rows`.
              */
             row: number;
+        };
+        /**
+         * RuledOut
+         * @description One of the usual ways to make a loop fit, where it does not.
+         */
+        RuledOut: {
+            /** Reason */
+            reason: string;
+            /** Title */
+            title: string;
+            /**
+             * Usual
+             * @enum {string}
+             */
+            usual: "bits" | "adapter" | "offload" | "pools" | "engines" | "gpus";
         };
         /** Run */
         Run: {
@@ -7503,6 +7548,7 @@ export type RewardInfo = components['schemas']['RewardInfo'];
 export type RolledOutRows = components['schemas']['RolledOutRows'];
 export type RolloutEstimate = components['schemas']['RolloutEstimate'];
 export type RowProblem = components['schemas']['RowProblem'];
+export type RuledOut = components['schemas']['RuledOut'];
 export type Run = components['schemas']['Run'];
 export type RunAlert = components['schemas']['RunAlert'];
 export type RunCheckpoints = components['schemas']['RunCheckpoints'];

@@ -6,7 +6,7 @@ from tests.engine.estimate.conftest import parts_of, stage_of
 
 from coloop.plan.cost import estimate, explain
 from coloop.plan.cost.solving import fit, solve
-from coloop.plan.cost.ways import ways_of
+from coloop.plan.cost.ways import USUAL, look_for_ways, ways_of
 from coloop.plan.run_check import check_run
 from coloop.plan.settings.cores import Core, written_seconds
 from coloop.plan.settings.facts import architecture_of
@@ -385,6 +385,33 @@ def test_who_has_an_adapter_is_not_offered_one(grpo):
 
     assert not failed.fits
     assert not any("adapter" in one.title for one in ways_of(spec, failed, ()))
+
+
+def test_every_usual_way_is_listed_or_has_a_reason(grpo):
+    many, one = _large(grpo), _large(grpo, "1xH100", lora={"rank": 16})
+    for spec in (many, one):
+        found = look_for_ways(spec, solve(spec), ())
+        listed = {way.usual for way in found.ways} - {None}
+        ruled_out = {other.usual: other.reason for other in found.ruled_out}
+        assert listed | set(ruled_out) == set(USUAL)
+        assert not listed & set(ruled_out)
+        assert all(ruled_out.values())
+        for way in found.ways:
+            assert way.peak_bytes is not None
+    assert ruled_out["adapter"] == "an adapter is trained already"
+    assert ruled_out["pools"] == ruled_out["engines"] == "there is one GPU"
+
+
+def test_a_usual_way_that_a_run_refuses_says_why(grpo):
+    spec = _large(grpo)
+
+    def refusal(other):
+        return "no such machine here" if other.hardware.preset != "8xH100" else None
+
+    found = look_for_ways(spec, solve(spec), (), refusal=refusal)
+    ruled_out = {other.usual: other for other in found.ruled_out}
+    assert ruled_out["gpus"].reason == "no such machine here"
+    assert ruled_out["gpus"].title.startswith("Run on")
 
 
 def test_ways_that_only_come_closer_say_how_far(grpo):

@@ -59,6 +59,8 @@ class Placement:
     verbs: dict[str, float]
     """Seconds of a step by verb: `generate`, `learn`, `sync`, ..."""
     fits: bool
+    peak_bytes: int | None
+    """Memory of the fullest GPU; None: a model is unknown."""
     over_bytes: int
     text: str
 
@@ -246,6 +248,11 @@ def as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChange
             yield FitChange(path=path, old=old or None, new=new or None, reason="")
 
 
+def _peak(cost: Explanation) -> int | None:
+    peaks = [gpu.peak_bytes for gpu in cost.estimate.gpus if gpu.peak_bytes is not None]
+    return max(peaks) if peaks and len(peaks) == len(cost.estimate.gpus) else None
+
+
 def _placement(spec: LoopSpec, cost: Explanation) -> Placement:
     sizes: dict[str, int] = {}
     for gpu in cost.estimate.gpus:
@@ -280,6 +287,7 @@ def _placement(spec: LoopSpec, cost: Explanation) -> Placement:
         step_seconds=estimate.step_seconds,
         verbs=_verbs(cost),
         fits=estimate.fits,
+        peak_bytes=_peak(cost),
         over_bytes=most_over(cost),
         text=_text(homes),
     )

@@ -1,7 +1,8 @@
 """Ways to make a loop fit that does not, each by itself, smallest change first.
 
 Removing locks, more memory, engines on their own GPUs, larger or more GPUs do not change what is
-learned. Shorter texts, adapters and fewer bits do, and are only suggested.
+learned. Shorter texts, adapters and fewer bits do, and are only suggested. Of the usual ways, those
+that are no help here are listed too, with the reason.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -23,6 +24,16 @@ from coloop.spec.model import PretrainedModel
 from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
+Usual = Literal["bits", "adapter", "offload", "pools", "engines", "gpus"]
+USUAL: dict[Usual, str] = {
+    "bits": "fp8 or 4-bit weights",
+    "adapter": "Train an adapter",
+    "offload": "Offload optimizer states to host memory",
+    "pools": "Generate and learn on different GPUs",
+    "engines": "Spread each engine over several GPUs",
+    "gpus": "Larger or more GPUs",
+}
+"""Ways that people ask for first, smallest change of the loop first."""
 MOST_HARDWARE = 6
 WORTH_TRYING = 0.7
 """Share of the lacking memory that larger GPUs must add to be tried."""
@@ -49,8 +60,16 @@ class Way:
     changes: tuple[Solved, ...]
     """All changes from the original loop."""
     solution: Solution
+    usual: Usual | None = None
+    """Which of the usual ways it is."""
     refusal: str | None = None
     """Why a run would refuse the resulting loop; None: it would not."""
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Memory of the fullest GPU; None: not known."""
+        gpu = self.solution.binding
+        return None if gpu is None else gpu.peak_bytes
 
     @property
     def step_seconds(self) -> float | None:
@@ -63,8 +82,23 @@ class Way:
         return 0 if self.solution.fits else self.solution.least_over_bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuledOut:
+    """One of the usual ways, where it does not make the loop fit."""
+
+    usual: Usual
+    title: str
+    reason: str
+
+
 Refusal = Callable[[LoopSpec], str | None]
 """Returns why a run would refuse a loop, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    ways: tuple[Way, ...]
+    ruled_out: tuple[RuledOut, ...]
 
 
 def ways_of(
@@ -77,8 +111,19 @@ def ways_of(
     """Ways to make a loop fit after solving failed; if none fits, those that come closest. A way
     whose loop a run would refuse is dropped if a run accepts the original loop or another way that
     fits. Otherwise it is returned with its `refusal`."""
+    return look_for_ways(spec, failed, locks, root, refusal).ways
+
+
+def look_for_ways(
+    spec: LoopSpec,
+    failed: Solution,
+    locks: Collection[str],
+    root: Path | None = None,
+    refusal: Refusal = lambda spec: None,
+) -> Found:
+    """`ways_of`, and the usual ways that are not among them."""
     if failed.after.estimate.unknown:
-        return ()
+        return Found(ways=(), ruled_out=())
     search = _Ways(spec, failed, locks, root)
     tried = [
         *search.without_locks(),
@@ -94,15 +139,34 @@ def ways_of(
     if adapters and not any(way.solution.fits for way in tried):
         tried += search.on_other_hardware(adapters)
     tried = [replace(way, refusal=refusal(way.solution.spec)) for way in tried]
+    every = [*tried, *search.unfit]
     taken = [way for way in tried if way.refusal is None]
     if any(way.solution.fits for way in taken) or refusal(spec) is None:
         tried = taken
-    fitting = [way for way in tried if way.solution.fits]
-    if fitting:
-        return tuple(fitting)
-    least = failed.least_over_bytes - LEAST_GAIN_BYTES
-    closer = [way for way in tried if way.over_bytes < least]
-    return tuple(sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER])
+    ways = [way for way in tried if way.solution.fits]
+    if not ways:
+        least = failed.least_over_bytes - LEAST_GAIN_BYTES
+        closer = [way for way in tried if way.over_bytes < least]
+        ways = sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER]
+    there = {way.usual for way in ways}
+    missing = [usual for usual in USUAL if usual not in there]
+    return Found(
+        ways=tuple(ways),
+        ruled_out=tuple(_ruled_out(usual, every, search.impossible(usual)) for usual in missing),
+    )
+
+
+def _ruled_out(usual: Usual, every: Collection[Way], impossible: str | None) -> RuledOut:
+    """Why one of the usual ways is not among the ways."""
+    tried = [way for way in every if way.usual == usual]
+    title = USUAL[usual]
+    if impossible is not None or not tried:
+        return RuledOut(usual=usual, title=title, reason=impossible or "nothing to change here")
+    best = min(tried, key=lambda way: (way.over_bytes, way.refusal is not None))
+    reason = f"still {best.over_bytes / 2**30:.1f} GiB over"
+    if best.over_bytes == 0:
+        reason = best.refusal or f"{best.title.lower()}: an engine has no room for a whole text"
+    return RuledOut(usual=usual, title=best.title, reason=reason)
 
 
 def _way(
@@ -112,6 +176,7 @@ def _way(
     solution: Solution,
     asked: Collection[FitChange] = (),
     unlocks: tuple[str, ...] = (),
+    usual: Usual | None = None,
 ) -> Way:
     before, after = solution.before, solution.after
     wanted = [solved(change, before, after, None, is_written=True) for change in asked]
@@ -124,6 +189,7 @@ def _way(
         unlocks=unlocks,
         changes=(*wanted, *others),
         solution=solution,
+        usual=usual,
     )
 
 
@@ -135,6 +201,39 @@ class _Ways:
     ) -> None:
         self._spec, self._failed, self._locks, self._root = spec, failed, locks, root
         self._budget = failed.spec.hardware.memory_budget
+        self.unfit: list[Way] = []
+        """Ways that were tried and do not fit, beside those that are returned."""
+
+    def impossible(self, usual: Usual) -> str | None:
+        """Why there is nothing to try; None: there is, or it was not looked for."""
+        gpus = presets.hardware_of(self._spec.hardware).gpus
+        learners = [self._spec.nodes[name] for name in self._groups_there()]
+        models = [getattr(node, "model", None) for node in learners]
+        pretrained = [model for model in models if isinstance(model, PretrainedModel)]
+        match usual:
+            case "bits" if not pretrained:
+                return "its models are trained from scratch"
+            case "bits" if all(model.quantization is not None for model in pretrained):
+                return "the weights are quantized already"
+            case "adapter" if pretrained and all(model.lora is not None for model in pretrained):
+                return "an adapter is trained already"
+            case "adapter" if not pretrained:
+                return "its models are trained from scratch"
+            case "offload" if not learners:
+                return "nothing learns on the GPUs that are too small"
+            case "offload" if not gpus:
+                return "without GPUs all memory is host memory"
+            case "pools" if self._spec.hardware.pools:
+                return "the loop has pools of its own"
+            case "pools" | "engines" if gpus < 2:
+                return "there is one GPU" if gpus else "there are no GPUs"
+            case "pools" | "engines" if not self._failed.after.caches_of_parts:
+                return "nothing is generated on a GPU"
+            case "gpus" if self._spec.hardware.figures is not None and not self._spec.hardware.gpu:
+                return "the figures are those of this GPU"
+            case "gpus" if self._spec.hardware.gpu and self._spec.hardware.pools:
+                return "the pools name the number of GPUs"
+        return None
 
     def _solve(
         self,
@@ -199,11 +298,11 @@ class _Ways:
                 continue
             if adapters:
                 title = f"Train an adapter of {names}, on {other.name}"
-                yield _way("learning", title, ADAPTER, solution, [*adapters, *moved])
+                yield _way("learning", title, ADAPTER, solution, [*adapters, *moved], usual="gpus")
             else:
                 title = f"Run on {other.name}"
                 reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
-                yield _way("hardware", title, reason, solution, moved)
+                yield _way("hardware", title, reason, solution, moved, usual="gpus")
             if solution.fits:
                 return
 
@@ -246,12 +345,16 @@ class _Ways:
         for split in islice(engines_apart(spec, groups, gpus), MOST_SPLITS):
             asked = list(as_changes(spec, split))
             solution = self._solve(asked)
-            if solution is not None and solution.fits:
-                sizes = [pool["gpus"] for pool in split["hardware.pools"].values()]
-                title = f"Generate on {sizes[1]} of the {gpus} GPUs, learn on the others"
-                reason = "two pools: weights that learn and engines are not on the same GPUs"
-                yield _way("hardware", title, reason, solution, asked)
+            if solution is None:
+                continue
+            sizes = [pool["gpus"] for pool in split["hardware.pools"].values()]
+            title = f"Generate on {sizes[1]} of the {gpus} GPUs, learn on the others"
+            reason = "two pools: weights that learn and engines are not on the same GPUs"
+            way = _way("hardware", title, reason, solution, asked, usual="pools")
+            if solution.fits:
+                yield way
                 return
+            self.unfit.append(way)
 
     def _writers(self, groups: Collection[WeightsGroup]) -> list[str]:
         """Nodes that generate with weights that learn."""
@@ -275,10 +378,14 @@ class _Ways:
             for name in self._groups_there()
         ]
         solution = self._solve(asked) if asked else None
-        if solution is not None and solution.fits:
-            title, reason = "Offload optimizer states to host memory", "a slower optimizer step"
-            yield _way("hardware", title, reason, solution, asked)
-        elif asked:
+        if solution is not None:
+            title, reason = USUAL["offload"], "a slower optimizer step"
+            way = _way("hardware", title, reason, solution, asked, usual="offload")
+            if solution.fits:
+                yield way
+                return
+            self.unfit.append(way)
+        if asked:
             yield from self.with_wider_engines(asked)
 
     def with_wider_engines(self, offloaded: list[FitChange]) -> Iterator[Way]:
@@ -297,12 +404,16 @@ class _Ways:
                 for writer in writers
             ]
             solution = self._solve([*asked, *offloaded]) if asked and degree <= each else None
-            if solution is not None and solution.fits:
-                title = f"Spread each engine over {degree} GPUs"
-                title += ", optimizer states in host memory" if offloaded else ""
-                reason = "tensor parallelism of generation"
-                yield _way("hardware", title, reason, solution, [*asked, *offloaded])
+            if solution is None:
+                continue
+            title = f"Spread each engine over {degree} GPUs"
+            title += ", optimizer states in host memory" if offloaded else ""
+            reason, wanted = "tensor parallelism of generation", [*asked, *offloaded]
+            way = _way("hardware", title, reason, solution, wanted, usual="engines")
+            if solution.fits:
+                yield way
                 return
+            self.unfit.append(way)
 
     def in_fewer_bits(self) -> Iterator[Way]:
         """Base weights of adapters in 4 bits; of full training, products and the engine's copy in
@@ -321,7 +432,8 @@ class _Ways:
             asked = FitChange(path=path, old=old, new=new, reason="fewer bits")
             solution = self._solve([asked])
             if solution is not None:
-                yield _way("learning", f"{title} of {name}", BITS, solution, [asked])
+                named = f"{title} of {name}"
+                yield _way("learning", named, BITS, solution, [asked], usual="bits")
 
     def learning_otherwise(self) -> Iterator[Way]:
         """Changes of what is learned, which a person must choose."""
@@ -343,7 +455,7 @@ class _Ways:
             solution = self._solve([asked])
             if solution is not None:
                 title = f"Train an adapter of {asked.path.split('.')[1]}"
-                yield _way("learning", title, ADAPTER, solution, [asked])
+                yield _way("learning", title, ADAPTER, solution, [asked], usual="adapter")
 
     def adapters(self) -> Iterator[FitChange]:
         """An adapter for each fully trained group in the pool that does not fit."""
