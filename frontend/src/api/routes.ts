@@ -85,6 +85,9 @@ export const fitLoop = (body: Bodies["FitLoop"], signal?: AbortSignal) =>
 export const placeLoop = (body: Bodies["LoopInput"], signal?: AbortSignal) =>
   read(client.POST("/api/place", { body, ...until(signal) }));
 
+export const explainNumbers = (body: Bodies["LoopInput"], signal?: AbortSignal) =>
+  read(client.POST("/api/terms", { body, ...until(signal) }));
+
 export const fetchHardware = () => read(client.GET("/api/presets/hardware"));
 
 export const fetchLoops = () => read(client.GET("/api/loops"));

@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect } from "react";
 import { AboutLoop } from "@/features/about/AboutLoop";
 import { useAbout } from "@/features/about/useAbout";
 import { Canvas } from "@/features/canvas/Canvas";
+import { FormulaLayer } from "@/features/formulas/FormulaLayer";
 import { HardwareBar, HardwareLayer } from "@/features/hardware/HardwareBar";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
@@ -91,6 +92,7 @@ export function EditorLayout() {
       </div>
       {showsSchedule ? null : <ScheduleStrip />}
       <HardwareBar />
+      <FormulaLayer />
     </>
   );
 }

@@ -94,3 +94,23 @@ export function partNames(estimate: Estimate): string[] {
 export function groupName({ pool, first, last }: GpuGroup): string {
   return first === last ? `${pool} ${first}` : `${pool} ${first}–${last}`;
 }
+
+/** When a node takes most memory of a GPU or process, over all pools. */
+export function heaviestMoment(
+  estimate: Estimate,
+  node: string,
+): { pool: string; stage: string; bytes: number } | null {
+  const moments = estimate.gpus.flatMap((gpu) =>
+    gpu.peak_bytes === null
+      ? []
+      : stagesOf(gpu).map((stage) => ({
+          pool: gpu.pool,
+          stage,
+          bytes: partsIn(gpu, stage)
+            .filter((part) => part.node === node)
+            .reduce((sum, part) => sum + part.bytes, 0),
+        })),
+  );
+  const [most] = moments.filter(({ bytes }) => bytes > 0).toSorted((a, b) => b.bytes - a.bytes);
+  return most ?? null;
+}

@@ -29,8 +29,15 @@ export function explain(what: Partial<Explaining>): void {
   useExplaining.setState({ ...CLOSED, ...what });
 }
 
-/** Whether this tab shows the loop's hardware instead of its graph, and whether the list of presets is open. */
-export const useHardwareView = create(() => ({ isOpen: false, isPicking: false }));
+/**
+ * Whether this tab shows the loop's hardware instead of its graph, and whether the list of presets or the form of a
+ * GPU is open.
+ */
+export const useHardwareView = create(() => ({
+  isOpen: false,
+  isPicking: false,
+  isDescribing: false,
+}));
 
 export function showHardware(isOpen: boolean): void {
   useHardwareView.setState({ isOpen });
@@ -38,6 +45,10 @@ export function showHardware(isOpen: boolean): void {
 
 export function showHardwarePresets(isPicking: boolean): void {
   useHardwareView.setState({ isPicking });
+}
+
+export function showGpuForm(isDescribing: boolean): void {
+  useHardwareView.setState({ isDescribing });
 }
 
 export interface AddRequest {

@@ -100,6 +100,7 @@ const answer = (budget: number): FitAnswer =>
     changes: [],
     edits: [{ op: "set", path: "hardware.memory_budget", value: budget }],
     ways: [],
+    ruled_out: [],
     after: check([gpu("main", 0)]).estimate,
     after_time: { ...TIME, phases: [{ ...TIME.phases[0], step_seconds: 8 }] },
   }) as unknown as FitAnswer;
@@ -202,7 +203,18 @@ describe("what no run would take", () => {
     ...answer(budget),
     fits: false,
     verdict: VERDICT,
-    ways: [{ ...way, unlocks: [], step_seconds: 12, over_bytes: 0, refusal: null, edits: [] }],
+    ways: [
+      {
+        ...way,
+        unlocks: [],
+        step_seconds: 12,
+        peak_bytes: 33 * GIB,
+        over_bytes: 0,
+        refusal: null,
+        edits: [],
+      },
+    ],
+    ruled_out: [{ usual: "pools", title: "Generate and learn apart", reason: "there is one GPU" }],
     after: check([gpu("main", 0, false)]).estimate as FitAnswer["after"],
   });
 
@@ -282,7 +294,9 @@ describe("what no run would take", () => {
     await vi.advanceTimersByTimeAsync(400);
 
     const ways = await screen.findByRole("list", { name: "Ways to make it fit" });
-    expect(ways.textContent).toContain("fits, but `run` refuses it: an engine over 8 GPUs");
+    expect(ways.textContent).toContain(
+      "fits in 33.0 GiB, but `run` refuses it: an engine over 8 GPUs",
+    );
     expect(ways.textContent).not.toContain("step 12");
   });
 

@@ -83,8 +83,12 @@ def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Se
     prefill = prefill_tokens * forward_bytes(arch, compute_bytes=compute)
     return Serving(
         weights=engine.weight_bytes,
-        workspace=max(prefill, logits) + (logits if has_graphs else 0.0),
-        kv_cache=tokens * engine.token_bytes,
+        workspace=named(
+            "workspace of the torch engine",
+            max(prefill, logits) + (logits if has_graphs else 0.0),
+            "B",
+        ),
+        kv_cache=named("static cache of the engine", tokens * engine.token_bytes, "B"),
         tokens=tokens,
         sequences=engine.at_once,
     )

@@ -19,8 +19,17 @@ PARTS: Mapping[Part, str] = {
     "logits": "cross entropy of transformers, checked with torch's FSDPMemTracker",
     "kv_cache": "vLLM: gpu_worker.py and kv_cache_utils.py; equal to sizes in its logs",
     "transfer": "FSDP2: gathered layers and reduced gradients; buckets of coloop's weight sync",
-    "overhead": "measured: CUDA contexts, NCCL, and what torch's allocator holds on top",
+    "overhead": "measured: processes, CUDA contexts, NCCL, and what the allocator holds on top",
 }
+OF_ENGINES: Mapping[str, str] = {
+    "workspace of the engine": (
+        "vLLM: what its profiling run takes; the sampler's bytes fitted to six logs"
+    ),
+    "static cache of the engine": "coloop's torch engine: a cache for all sequences at once",
+    "workspace of the torch engine": "coloop's torch engine: prompts of a pass, logits of a token",
+    "weights of the engine": "a copy of the model, divided by tensor parallelism",
+}
+"""By the name of a part that an engine takes."""
 ROWS = "measured with coloop: seconds of a row, of a call and of a table"
 CORES = "fitted to passes, generation and updates on CPUs (tests/bench)"
 STAGES: Mapping[str, str] = {

@@ -13,10 +13,10 @@ from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of
 from coloop.plan.settings.settings import Planned
 from coloop.plan.settings.survey import Survey
 from coloop.plan.settings.throughput import Clock
-from coloop.plan.settings.traced import Unit, leaf, named
+from coloop.plan.settings.traced import Step, Traced, Unit, leaf, named
 from coloop.plan.terms.formula import Line, added, as_weighted_sum, lines_of
 from coloop.plan.terms.inputs import traced_survey
-from coloop.plan.terms.sources import PARTS, PEAK, STEP, source_of_stage
+from coloop.plan.terms.sources import OF_ENGINES, PARTS, PEAK, STEP, source_of_stage
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lean import record
@@ -223,8 +223,13 @@ def _part(pool: PoolMemory, key: Key, claims: list[float]) -> PartTerm:
         part=part,
         stages=stages,
         bytes=round(float(size)),
-        term=_term(size, "B", PARTS[part]),
+        term=_term(size, "B", _source_of(size) or PARTS[part]),
     )
+
+
+def _source_of(size: float) -> str | None:
+    made = size.made if isinstance(size, Traced) else None
+    return OF_ENGINES.get(made.name) if isinstance(made, Step) else None
 
 
 def _peak(pool: PoolMemory) -> PeakTerm:

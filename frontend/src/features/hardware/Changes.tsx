@@ -1,5 +1,5 @@
 import { Lock, LockOpen, Undo2 } from "lucide-react";
-import type { FittedValue, FitWay } from "@/api/types";
+import type { FittedValue, FitWay, RuledOut } from "@/api/types";
 import { formatBytes, formatPlural, formatSeconds, formatShare } from "@/lib/format";
 import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 import { setLock, useLocks } from "@/state/document/locks";
@@ -62,7 +62,10 @@ export function Changes({ budget }: { budget: Budget }) {
       </p>
       <Buttons budget={budget} count={changes.filter((change) => change.is_written).length} />
       {answer && !answer.fits && budget.isSettled ? (
-        <Ways ways={answer.ways} isLooking={budget.isAsking} budget={budget} />
+        <>
+          <Ways ways={answer.ways} isLooking={budget.isAsking} budget={budget} />
+          {budget.isAsking ? null : <NoHelp others={answer.ruled_out} />}
+        </>
       ) : null}
     </section>
   );
@@ -183,9 +186,10 @@ export function isWayOut(ways: readonly FitWay[]): boolean {
 
 /** What a way leads to: a time only where a run would take it. */
 function ledTo(way: FitWay): string {
+  const peak = way.peak_bytes === null ? "fits" : `fits in ${formatBytes(way.peak_bytes)}`;
   const left = way.over_bytes > 0 ? `still ${formatBytes(way.over_bytes)} over` : null;
-  if (way.refusal !== null) return `${left ?? "fits"}, but ${way.refusal}`;
-  return left ?? `step ${formatSeconds(way.step_seconds)}`;
+  if (way.refusal !== null) return `${left ?? peak}, but ${way.refusal}`;
+  return left ?? `${peak}, step ${formatSeconds(way.step_seconds)}`;
 }
 
 function waysTitle(ways: readonly FitWay[]): string {
@@ -202,6 +206,7 @@ interface WaysProps {
 }
 
 function Ways({ ways, isLooking, budget }: WaysProps) {
+  const refusal = useEditRefusal();
   if (isLooking) return <p className="mt-2 text-muted text-sm">Looking for what would help…</p>;
   if (ways.length === 0) {
     return (
@@ -225,16 +230,38 @@ function Ways({ ways, isLooking, budget }: WaysProps) {
               <Badge tone={way.touches === "learning" ? "warning" : "neutral"}>
                 {ASKS[way.touches]}
               </Badge>
-              <span className="block text-muted text-xs">
-                {way.reason} · {ledTo(way)}
-              </span>
+              <span className="tabular block text-xs">{ledTo(way)}</span>
+              <span className="block text-muted text-xs">{way.reason}</span>
             </span>
-            <Button size="small" onClick={() => budget.take(way.edits, way.title, way.unlocks)}>
+            <Button
+              size="small"
+              refusal={refusal}
+              aria-label={`Take: ${way.title}`}
+              onClick={() => budget.take(way.edits, way.title, way.unlocks)}
+            >
               Take
             </Button>
           </li>
         ))}
       </ul>
     </div>
+  );
+}
+
+/** Usual ways that are none here, so that nobody has to wonder. */
+function NoHelp({ others }: { others: readonly RuledOut[] }) {
+  if (others.length === 0) return null;
+  return (
+    <>
+      <h4 className="mt-3 font-semibold text-sm">No help here</h4>
+      <ul aria-label="Ways that do not help">
+        {others.map((other) => (
+          <li key={other.usual} className="border-line border-b py-1.5 text-xs last:border-b-0">
+            <span className="font-medium">{other.title}</span>
+            <span className="block text-muted">{other.reason}</span>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

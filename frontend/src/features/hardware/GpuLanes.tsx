@@ -11,6 +11,7 @@ import {
 import { useRef, useState } from "react";
 import type { Estimate, FitWay, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
+import { partBehind, rove } from "@/features/formulas/formula";
 import { bytesIn, longerBy, overOf, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { useDocument, useEditRefusal, useNodeColor } from "@/state/document/context";
@@ -137,7 +138,7 @@ function PoolLanes({ pool, verb }: { pool: Pool; verb: string | null }) {
                 {chips(gpu === lanes[0])}
               </span>
             )}
-            <LaneMemory gpu={gpu} verb={verb} />
+            <LaneMemory gpu={gpu} verb={verb} isFirst={gpu === lanes[0]} />
           </li>
         ))}
       </ul>
@@ -146,7 +147,13 @@ function PoolLanes({ pool, verb }: { pool: Pool; verb: string | null }) {
   );
 }
 
-function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
+interface LaneMemoryProps {
+  gpu: GpuEstimate;
+  verb: string | null;
+  isFirst: boolean;
+}
+
+function LaneMemory({ gpu, verb, isFirst }: LaneMemoryProps) {
   const stage = verb === null ? gpu.peak_stage : fullestStage(gpu, verb);
   const peak = verb === null ? gpu.peak_bytes : null;
   const used = stage === null ? 0 : (peak ?? bytesIn(gpu, stage));
@@ -157,7 +164,14 @@ function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
         {stage === null ? (
           <span className="text-faint text-xs">nothing runs here</span>
         ) : (
-          <MemoryBar gpu={gpu} stage={stage} height={20} />
+          <MemoryBar
+            gpu={gpu}
+            stage={stage}
+            height={20}
+            isInTabOrder={isFirst}
+            asButton={partBehind(gpu.pool, true)}
+            onKeyDown={rove}
+          />
         )}
       </span>
       <span

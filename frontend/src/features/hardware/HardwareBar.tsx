@@ -24,8 +24,17 @@ import {
 
 export function HardwareBar() {
   useResetTrial();
-  const isOpen = useHardwareView((state) => state.isOpen);
-  return isOpen ? null : <Bar />;
+  const { isOpen, isDescribing } = useHardwareView();
+  return (
+    <>
+      {isOpen ? null : <Bar />}
+      {isDescribing ? (
+        <Suspense>
+          <GpuDialog />
+        </Suspense>
+      ) : null}
+    </>
+  );
 }
 
 function Bar() {
@@ -209,6 +218,10 @@ function PoolCell({ pool, time, isOnly }: PoolCellProps) {
     </button>
   );
 }
+
+const GpuDialog = lazy(() =>
+  import("./GpuDialog").then((module) => ({ default: module.GpuDialog })),
+);
 
 const HardwareView = lazy(() =>
   import("./HardwareView").then((module) => ({ default: module.HardwareView })),

@@ -1,12 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
-import { Check, ChevronDown, Server } from "lucide-react";
+import { Check, ChevronDown, Server, SlidersHorizontal } from "lucide-react";
 import { Popover } from "radix-ui";
 import { fetchHardware } from "@/api/routes";
 import { hardwareName } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
 import { setHardware } from "@/state/commands/fields";
-import { showHardwarePresets, useHardwareView } from "@/state/dialogs";
+import { showGpuForm, showHardwarePresets, useHardwareView } from "@/state/dialogs";
 import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 
 const LABEL = "Find hardware";
@@ -88,6 +88,17 @@ function HardwareList({ chosen }: { chosen: string }) {
           );
         })}
       </Command.List>
+      <button
+        type="button"
+        className="flex h-9 w-full items-center gap-2 border-line border-t px-3 text-left text-sm hover:bg-hover"
+        onClick={() => {
+          showHardwarePresets(false);
+          showGpuForm(true);
+        }}
+      >
+        <SlidersHorizontal size={14} className="text-muted" aria-hidden="true" />
+        Your own GPU, figures or price…
+      </button>
     </Command>
   );
 }

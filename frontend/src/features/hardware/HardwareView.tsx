@@ -2,8 +2,9 @@ import { ChevronRight, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
+import { behind, rove } from "@/features/formulas/formula";
 import { longerBy } from "@/lib/estimate";
-import { formatCount, formatSeconds, formatShare } from "@/lib/format";
+import { formatSeconds, formatShare } from "@/lib/format";
 import { showHardware } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
@@ -17,6 +18,7 @@ import { HardwarePicker } from "./HardwarePicker";
 import { idleShare, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
 import { Placement } from "./Placement";
 import { Gain, LimitChip, OfBefore, stageInk, useStageColor } from "./StepSplit";
+import { CorrectionMark, RunChips, StepNumber } from "./TimeNumbers";
 import { askOwn, type Budget, isPromise, unfitOf, useBudget, useTrial } from "./useBudget";
 
 export function HardwareView() {
@@ -83,9 +85,16 @@ function Controls({ budget }: { budget: Budget }) {
           className="tabular flex items-baseline gap-2 whitespace-nowrap font-semibold text-xl"
           aria-live="polite"
         >
-          {unfitOf(budget) === null ? formatSeconds(step) : "does not fit"}
+          {unfitOf(budget) !== null ? (
+            "does not fit"
+          ) : step === null ? (
+            formatSeconds(step)
+          ) : (
+            <StepNumber time={budget.time} seconds={step} isTried />
+          )}
           {isPromise(budget) ? <Gain seconds={longerBy(step, before)} /> : null}
         </p>
+        {unfitOf(budget) === null ? <RunChips time={budget.time} /> : null}
       </div>
     </div>
   );
@@ -127,7 +136,6 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
         <h3 className="font-semibold text-base">Where the time goes</h3>
         <span className="tabular text-muted text-xs">
           two predicted steps of {formatSeconds(phase.step_seconds)}
-          {wholeRun(time)}
         </span>
         {phases.length > 1 ? (
           <Segmented
@@ -141,16 +149,26 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
         <LimitChip phase={phase} />
       </div>
       <Steps phase={phase} />
+      <Corrections time={time} />
     </section>
   );
 }
 
-/** GPU-hours of the whole run, and its cost at the price that the loop gives. */
-function wholeRun(time: PredictedTime | null): string {
-  const { gpu_hours: hours, cost } = time ?? { gpu_hours: null, cost: null };
-  if (hours === null) return "";
-  const price = cost === null ? "" : `, costs ${formatCount(cost)}`;
-  return `; the whole run takes up to ${formatCount(hours)} GPU-hours${price}`;
+/** What earlier runs on this machine corrected, and by how much. */
+function Corrections({ time }: { time: PredictedTime | null }) {
+  const corrections = time?.corrections ?? [];
+  if (corrections.length === 0) return null;
+  return (
+    <p className="mt-2 flex flex-wrap items-baseline gap-x-3 gap-y-1 text-muted text-xs">
+      Corrected by earlier runs on this machine:
+      {corrections.map(({ stage }) => (
+        <span key={stage} className="whitespace-nowrap">
+          {stage}
+          <CorrectionMark stage={stage} time={time} isTried />
+        </span>
+      ))}
+    </p>
+  );
 }
 
 function Steps({ phase }: { phase: PhaseEstimate }) {
@@ -187,16 +205,20 @@ function PoolSteps({ pool, phase, end }: { pool: string; phase: PhaseEstimate; e
         <span className="tabular block text-muted text-xs">idle {idle}</span>
       </span>
       <div
-        role="img"
+        role="group"
         aria-label={`${pool}: ${told.join(", ")}; idle ${idle}`}
         className="hatched relative h-7 overflow-hidden rounded-1"
+        onKeyDown={rove}
       >
         {Array.from({ length: STEPS }, (_, step) =>
-          spans.map(({ stage, start, seconds }) => (
-            <span
+          spans.map(({ stage, start, seconds }, place) => (
+            <button
               key={`${step} ${stage}`}
-              title={`${stage}: ${formatSeconds(seconds)}`}
-              className="absolute inset-y-0 overflow-hidden whitespace-nowrap border-surface border-r px-1.5 font-medium text-xs leading-7"
+              {...behind({ of: "stage", stage, phase: phase.name, isTried: true }, stage)}
+              tabIndex={step === 0 && place === 0 ? 0 : -1}
+              aria-label={`${stage}: ${formatSeconds(seconds)}`}
+              aria-hidden={step > 0}
+              className="absolute inset-y-0 overflow-hidden whitespace-nowrap border-surface border-r px-1.5 text-left font-medium text-xs leading-7 focus-visible:-outline-offset-2 focus-visible:outline-2 focus-visible:outline-text"
               style={{
                 left: `${((start + step * end) / (STEPS * end)) * 100}%`,
                 width: `${(seconds / (STEPS * end)) * 100}%`,
@@ -207,7 +229,7 @@ function PoolSteps({ pool, phase, end }: { pool: string; phase: PhaseEstimate; e
               {seconds / end > 0.1
                 ? `${nodeOf(stage)} ${verbOf(stage)} ${formatSeconds(seconds)}`
                 : null}
-            </span>
+            </button>
           )),
         )}
       </div>

@@ -1,6 +1,7 @@
 import { Flame, TriangleAlert } from "lucide-react";
 import { useState } from "react";
-import type { Estimate, GpuEstimate } from "@/api/types";
+import type { Estimate, GpuEstimate, PredictedTime } from "@/api/types";
+import { behind, partBehind, rove } from "@/features/formulas/formula";
 import {
   bytesIn,
   type GpuGroup,
@@ -15,6 +16,7 @@ import { useSync } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { MemoryBar, MemoryLegend } from "@/ui/MemoryBar";
 import { Empty, Loading } from "@/ui/States";
+import { CorrectionMark, StepNumber, WholeRun } from "./TimeNumbers";
 
 export function MemoryPanel() {
   const check = useSync((state) => state.check);
@@ -44,7 +46,7 @@ export function MemoryPanel() {
         tabIndex={0}
         className="min-w-0 lg:w-[400px] lg:shrink-0 lg:overflow-y-auto"
       >
-        <EstimateTable estimate={estimate} />
+        <EstimateTable estimate={estimate} time={check.time ?? null} />
       </section>
     </div>
   );
@@ -82,7 +84,14 @@ function GpuRow({ group }: { group: GpuGroup }) {
           <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>
         </span>
       </div>
-      <MemoryBar gpu={gpu} stage={shown} height={20} />
+      <MemoryBar
+        gpu={gpu}
+        stage={shown}
+        height={20}
+        isInTabOrder
+        asButton={partBehind(gpu.pool, false)}
+        onKeyDown={rove}
+      />
       <div className="mt-1 flex flex-wrap gap-1">
         {stages.map((name) => (
           <button
@@ -103,7 +112,12 @@ function GpuRow({ group }: { group: GpuGroup }) {
   );
 }
 
-export function EstimateTable({ estimate }: { estimate: Estimate }) {
+interface EstimateTableProps {
+  estimate: Estimate;
+  time?: PredictedTime | null;
+}
+
+export function EstimateTable({ estimate, time = null }: EstimateTableProps) {
   const { parameters, rollout } = estimate;
   const counts = [
     ...Object.entries(parameters).map(([node, count]) => [`${node}, parameters`, count] as const),
@@ -120,7 +134,8 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
           "The step time is not known"
         ) : (
           <>
-            A step takes about <b className="tabular">{formatSeconds(estimate.step_seconds)}</b>
+            A step takes about{" "}
+            <StepNumber time={time} seconds={estimate.step_seconds} isTried={false} />
           </>
         )}
         {estimate.bottleneck ? (
@@ -128,7 +143,7 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
             ; most of it goes to <b>{estimate.bottleneck}</b>
           </>
         ) : null}
-        .
+        .<WholeRun time={time} isTried={false} />
       </p>
       {estimate.unknown.length > 0 ? (
         <p className="mb-2 whitespace-pre-line text-sm text-warning">
@@ -166,7 +181,19 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
                   ) : null}
                 </span>
               </td>
-              <td className="tabular text-right">{formatSeconds(stage.seconds)}</td>
+              <td className="tabular whitespace-nowrap text-right">
+                {stage.seconds === null ? (
+                  formatSeconds(null)
+                ) : (
+                  <button
+                    className="rounded-1 underline decoration-dotted decoration-faint underline-offset-2"
+                    {...behind({ of: "stage", stage: stage.stage, phase: null }, stage.stage)}
+                  >
+                    {formatSeconds(stage.seconds)}
+                  </button>
+                )}
+                <CorrectionMark stage={stage.stage} time={time} isTried={false} />
+              </td>
               <td className="tabular text-right">
                 {stage.tokens_per_second ? formatRate(stage.tokens_per_second, "tok") : ""}
               </td>

@@ -97,7 +97,9 @@ function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
               : "does not fit"}
         </Badge>
         <span className="flex-1" />
-        <b className="tabular text-base">{formatSeconds(placed.step_seconds)}</b>
+        <b className="tabular text-base" title="A step">
+          {formatSeconds(placed.step_seconds)}
+        </b>
       </div>
       <div className="my-2 flex gap-0.5" aria-hidden="true">
         {placed.pools.map((pool) => {
@@ -115,7 +117,10 @@ function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
           );
         })}
       </div>
-      <p className="text-muted text-xs">{placed.text}</p>
+      <p className="tabular text-muted text-xs">
+        {placed.text}
+        {placed.peak_bytes === null ? "" : `; ${formatBytes(placed.peak_bytes)} on the fullest GPU`}
+      </p>
     </article>
   );
 }

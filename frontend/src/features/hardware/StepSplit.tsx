@@ -6,6 +6,7 @@ import { sum } from "@/lib/statistics";
 import { useNodeColors, useSync } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { limitOf, mainPhase, nodeOf, stepShares, verbOf, verbShares } from "./lanes";
+import { RunChips, StepNumber } from "./TimeNumbers";
 
 interface StepSplitProps {
   time: PredictedTime | null;
@@ -43,9 +44,16 @@ export function StepSplit({ time, isPromise, unfit = null }: StepSplitProps) {
       className="flex min-w-0 flex-[4_1_0] flex-col justify-between max-lg:flex-[2_1_0]"
     >
       <div className="flex min-w-0 items-center gap-2">
-        <b className="tabular whitespace-nowrap text-sm">
-          {phase.step_seconds === null ? "Time not known" : formatSeconds(phase.step_seconds)}
-        </b>
+        {phase.step_seconds === null ? (
+          <b className="whitespace-nowrap text-sm">Time not known</b>
+        ) : (
+          <StepNumber
+            time={time}
+            seconds={phase.step_seconds}
+            isTried
+            className="whitespace-nowrap text-sm"
+          />
+        )}
         {phase.step_seconds === null ? null : (
           <span className="truncate text-muted text-xs" title={`a step of ${phase.name}`}>
             {isOne ? "a step" : `a step of ${phase.name}`}
@@ -65,7 +73,12 @@ export function StepSplit({ time, isPromise, unfit = null }: StepSplitProps) {
           />
         ))}
       </div>
-      <p className="tabular truncate text-muted text-xs">{told.join("   ")}</p>
+      <div className="flex min-w-0 gap-3 text-xs">
+        <p className="tabular min-w-0 flex-1 truncate text-muted">{told.join("   ")}</p>
+        <span className="max-xl:hidden">
+          <RunChips time={time} />
+        </span>
+      </div>
     </section>
   );
 }

@@ -28,6 +28,7 @@ import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
 import { useNodeForm } from "./forms";
 import { InspectorHeader, RemoveButton } from "./InspectorHeader";
+import { ModelSize } from "./ModelSize";
 import { type OtherModes, useOtherModes } from "./useOtherModes";
 
 export function NodeInspector({ id }: { id: string }) {
@@ -76,6 +77,7 @@ export function NodeInspector({ id }: { id: string }) {
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
+        <ModelSize node={id} />
         <BatchBreakdowns node={id} />
         <FormContext value={form}>
           {field?.shape === "object" ? (

@@ -1,4 +1,4 @@
-import type { Catalog, Json } from "@/api/types";
+import type { Catalog, Json, JsonObject } from "@/api/types";
 import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
 import { findPlace } from "@/document/place";
 import { keepTrueName } from "@/document/trueName";
@@ -58,6 +58,18 @@ export const setHardware = defineCommand<{ catalog: Catalog; preset: string }>(
     const described = describing(catalog);
     const kept = Object.entries(hardware).filter(([name]) => !described.has(name));
     draft.rest.hardware = { ...Object.fromEntries(kept), preset };
+    keepTrueName(draft);
+  },
+);
+
+/** Run on a machine that is described by these fields, and by no others. */
+export const describeHardware = defineCommand<{ catalog: Catalog; values: JsonObject }>(
+  "Describe hardware",
+  (draft, { catalog, values }) => {
+    const hardware = isObject(draft.rest.hardware) ? draft.rest.hardware : {};
+    const described = describing(catalog).add("preset");
+    const kept = Object.entries(hardware).filter(([name]) => !described.has(name));
+    draft.rest.hardware = { ...Object.fromEntries(kept), ...values };
     keepTrueName(draft);
   },
 );
