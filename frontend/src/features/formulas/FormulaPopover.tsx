@@ -45,7 +45,9 @@ export function FormulaPopover() {
             if (isPinned && anchor.isConnected) giveBack(anchor);
           }}
           onInteractOutside={(event) => {
-            if (event.target instanceof Node && anchor.contains(event.target))
+            // Where another number is asked for, it has taken the place already.
+            const asked = useFormula.getState().anchor;
+            if (event.target instanceof Node && asked?.contains(event.target))
               event.preventDefault();
           }}
           className="z-50 flex max-h-[min(60vh,var(--radix-popover-content-available-height))] w-104 max-w-[calc(100vw-16px)] flex-col overflow-hidden rounded-3 border border-line bg-raised text-sm shadow-3 outline-none motion-safe:animate-[pop-in_100ms_ease-out]"

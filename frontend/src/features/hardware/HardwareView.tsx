@@ -72,6 +72,7 @@ function Controls({ budget }: { budget: Budget }) {
   const own = useSync((state) => (state.lastRead ?? state.check)?.time ?? null);
   const step = mainPhase(budget.time)?.step_seconds ?? null;
   const before = mainPhase(own)?.step_seconds ?? null;
+  const isOver = step === null && (budget.estimate?.gpus ?? []).some((gpu) => gpu.fits === false);
   return (
     <div className="flex flex-wrap items-start gap-x-6 gap-y-2 border-line border-b px-4 py-3">
       <HardwarePicker />
@@ -85,7 +86,7 @@ function Controls({ budget }: { budget: Budget }) {
           className="tabular flex items-baseline gap-2 whitespace-nowrap font-semibold text-xl"
           aria-live="polite"
         >
-          {unfitOf(budget) !== null ? (
+          {unfitOf(budget) !== null || isOver ? (
             "does not fit"
           ) : step === null ? (
             formatSeconds(step)

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { placeLoop } from "@/api/routes";
 import type { BackendOfLearner, Change, PlaceAnswer, Placed } from "@/api/types";
 import { toSpec } from "@/document/convert";
+import { isOnCpu } from "@/document/pools";
 import { longerBy } from "@/lib/estimate";
 import { formatBytes, formatSeconds, formatShare } from "@/lib/format";
 import { useDocument, useEditRefusal } from "@/state/document/context";
@@ -78,6 +79,7 @@ interface PlacementCardProps {
 }
 
 function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
+  const place = useDocument((state) => (isOnCpu(state.document) ? "process" : "GPU"));
   const color = usePoolColor();
   return (
     <article
@@ -119,7 +121,9 @@ function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
       </div>
       <p className="tabular text-muted text-xs">
         {placed.text}
-        {placed.peak_bytes === null ? "" : `; ${formatBytes(placed.peak_bytes)} on the fullest GPU`}
+        {placed.peak_bytes === null
+          ? ""
+          : `; ${formatBytes(placed.peak_bytes)} on the fullest ${place}`}
       </p>
     </article>
   );
