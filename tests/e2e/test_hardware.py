@@ -48,7 +48,9 @@ def test_a_budget_is_tried_applied_and_undone(
 
     # The step changes as the slider moves; Escape puts everything back.
     slider.fill("1")
-    expect(page.get_by_role("region", name="Predicted step")).to_contain_text(re.compile(r"−1\.\d\d s"))
+    expect(page.get_by_role("region", name="Predicted step")).to_contain_text(
+        re.compile(r"−1\.\d\d s")
+    )
     slider.press("Escape")
     expect(slider).to_have_value("0.9")
     assert _step(page) == before

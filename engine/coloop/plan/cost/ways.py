@@ -149,7 +149,8 @@ def look_for_ways(
         closer = [way for way in tried if way.over_bytes < least]
         ways = sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER]
     there = {way.usual for way in ways}
-    missing = [usual for usual in USUAL if usual not in there]
+    held = {"adapter"} if search.has_adapters else set()
+    missing = [usual for usual in USUAL if usual not in there | held]
     return Found(
         ways=tuple(ways),
         ruled_out=tuple(_ruled_out(usual, every, search.impossible(usual)) for usual in missing),
@@ -204,6 +205,12 @@ class _Ways:
         self.unfit: list[Way] = []
         """Ways that were tried and do not fit, beside those that are returned."""
 
+    @property
+    def has_adapters(self) -> bool:
+        """Whether all that learns there are adapters."""
+        models = [getattr(self._spec.nodes[name], "model", None) for name in self._groups_there()]
+        return bool(models) and all(getattr(model, "lora", None) is not None for model in models)
+
     def impossible(self, usual: Usual) -> str | None:
         """Why there is nothing to try; None: there is, or it was not looked for."""
         gpus = presets.hardware_of(self._spec.hardware).gpus
@@ -215,8 +222,6 @@ class _Ways:
                 return "its models are trained from scratch"
             case "bits" if all(model.quantization is not None for model in pretrained):
                 return "the weights are quantized already"
-            case "adapter" if pretrained and all(model.lora is not None for model in pretrained):
-                return "an adapter is trained already"
             case "adapter" if not pretrained:
                 return "its models are trained from scratch"
             case "offload" if not learners:
