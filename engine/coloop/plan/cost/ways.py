@@ -82,7 +82,7 @@ class Way:
         return 0 if self.solution.fits else self.solution.least_over_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RuledOut:
     """One of the usual ways, where it does not make the loop fit."""
 
@@ -95,7 +95,7 @@ Refusal = Callable[[LoopSpec], str | None]
 """Returns why a run would refuse a loop, or None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Found:
     ways: tuple[Way, ...]
     ruled_out: tuple[RuledOut, ...]
