@@ -122,6 +122,7 @@ OURS: dict[str, set[str]] = {
     },
     "runtime.run_files": {"errors", "data.files"},
     "runtime.health": {"spec", "errors"},
+    "tracking": {"spec", "errors"},
     "runtime.roles": {
         *("plan", "spec", "algorithms.batch", "data.tables", "data", "data.rewards", "workers"),
         *("algorithms.recipes", "errors", "data.arrays", "data.chats", "sandbox", "data.seeds"),
@@ -132,7 +133,7 @@ OURS: dict[str, set[str]] = {
         *("plan", "plan.settings", "plan.cost", "spec", "algorithms.batch", "algorithms.recipes"),
         *("data.tables", "data.files", "data", "workers", "workers.cluster", "workers.sync"),
         *("workers.collecting", "workers.ray", "runtime.roles", "runtime.run_files"),
-        *("runtime.health", "errors", "workers.messages"),
+        *("runtime.health", "errors", "workers.messages", "tracking"),
     },
 }
 """By room, the rooms of ours that it may import. A file is in the room of the longest name that
@@ -170,6 +171,7 @@ OUTSIDE: dict[str, set[str]] = {
     "algorithms": {"torch", "numpy"},
     "algorithms.batch": {"torch", "numpy"},
     "algorithms.recipes": {"torch", "numpy"},
+    "tracking": {"torch", "wandb", "mlflow", "trackio"},
     "workers.collecting": set(),
     "workers.fingerprint": {"torch"},
     "workers.cluster": set(),

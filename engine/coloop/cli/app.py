@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
     "watch": ("watch", "Follow a run from its start until it ends."),
     "report": ("report", "Report a run as an experiment: result, controls, seeds, time, cost."),
+    "log": ("log", "Send a run to trackers: TensorBoard, Weights & Biases, MLflow, Trackio."),
     "runs": ("watch", "List runs; `runs check RUN` verifies a run folder."),
     "export": ("export", "Export the trained weights of a node as a model folder."),
     "backup": (

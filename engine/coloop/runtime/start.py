@@ -2,8 +2,9 @@
 
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from coloop.errors import (
@@ -48,6 +49,10 @@ from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_log import LOG_FILE, log_into
 from coloop.runtime.schedule.scheduler import Lanes
 from coloop.runtime.session import Session
+from coloop.spec.graph import LoopSpec
+from coloop.tracking import TrackerSink, about_run, extra_command, is_installed
+from coloop.tracking.registry import TrackerMissing
+from coloop.tracking.sink import AWAY
 from coloop.workers import collecting
 from coloop.workers.cluster import Cluster
 from coloop.workers.cluster.local import LocalCluster
@@ -71,12 +76,14 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop cannot run.
         RunFolderExists, RunNotFound: nothing was started.
         RunBusy: another process writes into the folder; nothing was written.
+        TrackerMissing: nothing was started.
         ModelUnavailable: nothing was started, an earlier run lacks the weights to begin with.
     """
     earlier = earlier_weights(request)
     request = replace(request, spec=with_folders(request.spec, earlier))
     conditions = replace(conditions_here(), threads=request.threads, begun=begun_in(request.resume))
     plan = compile_plan(request.spec, root=request.root, conditions=conditions)
+    check_trackers(request.spec)
     refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
@@ -104,6 +111,10 @@ def _run(
 ) -> RunResult:
     folder = recorder.folder
     log = log_into(folder / LOG_FILE)
+    notices = Notices()
+    trackers = start_trackers(request, folder, partial(notices.put, None, AWAY))
+    for tracker in trackers:
+        recorder.add_sink(tracker)
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     for diagnostic in request.warnings:
         finding = diagnostic.model_dump(mode="json", exclude_none=True)
@@ -123,7 +134,6 @@ def _run(
     try:
         cluster = _cluster(request, plan, folder)
         cluster.start()
-        notices = Notices()
         recovery = Recovery(cluster, plan, request.spec, notices.put)
         attempt = request
         while True:
@@ -166,9 +176,36 @@ def _run(
                     recorder.record(last)
                 except StorageFull as full:
                     logger.warning("the event that the run %s was not written: %s", state, full)
+                for _, _, message in notices:
+                    logger.warning(message)
+                for tracker in trackers:
+                    tracker.close()
                 logging.getLogger("coloop").removeHandler(log)
                 log.close()
     return RunResult(state=state, folder=folder, error=error)
+
+
+def check_trackers(spec: LoopSpec) -> None:
+    """Raises `TrackerMissing` if the library of a tracker is not installed here."""
+    for name in spec.run.report_to:
+        if not is_installed(name):
+            raise TrackerMissing(
+                f"`run.report_to`: `{name}` is not installed: {extra_command(name)}, or remove it"
+            )
+
+
+def start_trackers(
+    request: RunRequest, folder: Path, on_problem: Callable[[str], None]
+) -> list[TrackerSink]:
+    """A sink for each tracker of the loop."""
+    run = request.spec.run
+    if not run.report_to:
+        return []
+    about = about_run(folder, request.spec, request.text)
+    return [
+        TrackerSink(name, about, on_problem, with_checkpoints=run.report_checkpoints)
+        for name in run.report_to
+    ]
 
 
 def _restart(

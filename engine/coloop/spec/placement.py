@@ -106,6 +106,9 @@ class ControlOf(Section, title="control of a run"):
     """The main learner; null: the one that the main metric of the loop measures."""
 
 
+TrackerName = Literal["tensorboard", "wandb", "mlflow", "trackio"]
+
+
 class Run(Section):
     """What a run starts from and keeps."""
 
@@ -125,5 +128,12 @@ class Run(Section):
     """Metric (`node.metric`) that defines the best checkpoint; higher is better."""
     storage: Text | None = setting(None, level="advanced", widget="path", section="checkpoint")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""
+    report_to: tuple[TrackerName, ...] = setting((), level="advanced", short="{}")
+    """Trackers that receive metrics, texts and alerts while the run goes on. Keys and addresses are
+    those of each tracker's own settings."""
+    project: Text | None = setting(None, level="advanced", short="project {}")
+    """Project or experiment in the trackers; null: `coloop`."""
+    report_checkpoints: bool = setting(False, level="advanced")
+    """Whether checkpoints are sent to the trackers as artifacts."""
     control: ControlOf | None = setting(None, level="expert")
     """The run that this one is a control of; null: none. It changes nothing in the run."""

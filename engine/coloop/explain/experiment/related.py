@@ -22,6 +22,14 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
 
 SPEC_FILE = "spec.yaml"
+OF_ONE_RUN = {
+    "seed": 0,
+    "control": None,
+    "report_to": (),
+    "project": None,
+    "report_checkpoints": False,
+}
+"""Settings of `run` in which runs of one experiment may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +101,8 @@ def _curve(run: FinishedRun, base: LoopSpec) -> Curve:
 
 
 def loop_key(spec: LoopSpec) -> str:
-    """Equal for loops that differ by `run.seed` and `run.control` only."""
-    return content_hash(
-        spec.model_copy(update={"run": spec.run.model_copy(update={"seed": 0, "control": None})})
-    )
+    """Equal for loops that differ in the seed, the control, and trackers only."""
+    return content_hash(spec.model_copy(update={"run": spec.run.model_copy(update=OF_ONE_RUN)}))
 
 
 @lru_cache(maxsize=1024)

@@ -203,6 +203,10 @@ class Recorder:
     def report(self, text: str) -> None:
         self._tell("report", text)
 
+    def add_sink(self, sink: Sink) -> None:
+        """Pass later messages on to one more sink."""
+        self._sinks.append(sink)
+
     def close(self) -> None:
         self._files.close()
 
