@@ -20,7 +20,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
     "GpuFigures": ("spec/presets.py",),
     "Pool": ("plan/compile.py",),
-    "Run": ("runtime", "explain/controls/arms.py"),
+    "Run": ("runtime", "tracking", "explain/controls/arms.py"),
     "ControlOf": ("explain/controls/arms.py",),
     "Schedule": ("plan/phases.py", "plan/rows.py", "runtime"),
     "Phase": ("plan/phases.py", "plan/compile.py"),

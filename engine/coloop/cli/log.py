@@ -93,12 +93,12 @@ def _messages(folder: Path) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
     run that was resumed counts as one."""
     events = list(events_of(folder / EVENT_FILE))
     last = max((event.get("attempt", 1) for event in events), default=1)
-    told = (
+    messages = (
         (event["seq"], "event", event)
         for event in events
         if event["type"] != "run.state" or event.get("attempt", 1) == last
     )
-    return heapq.merge(told, _gauges(folder / GAUGE_LINES), key=lambda message: message[0])
+    return heapq.merge(messages, _gauges(folder / GAUGE_LINES), key=lambda message: message[0])
 
 
 def _gauges(path: Path) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
