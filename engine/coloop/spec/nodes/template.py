@@ -112,6 +112,12 @@ class TemplateNode(BaseNode):
             written |= from_code
         return frozenset(written)
 
+    @property
+    def texts_of_row(self) -> int:
+        """Texts that Jinja makes for a row."""
+        single = sum(text is not None for text in (self.text, self.target))
+        return single + len(self.messages or ()) + len(self.columns)
+
     def counts_given(self, name: str, counts: "RowCounts", rows: Counts) -> Counts:
         """As many rows, fewer if code decides; unknown for lists."""
         given = {level: self._written(count, counts.per_character) for level, count in rows.items()}
