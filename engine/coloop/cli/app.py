@@ -140,7 +140,7 @@ for _name, (_, _help) in COMMANDS.items():
 
 
 def main() -> None:
-    os.environ.update(openmp.waiting())  # libgomp reads it once, when a command imports torch
+    os.environ.update(openmp.settings())  # read once, when a command imports torch
     if LEAN.intersection(sys.argv[1:2]):
         build_lean()
         collecting.less_often_until_exit()
