@@ -67,9 +67,26 @@ afterEach(() => {
 
 describe("a formula", () => {
   it("is a tree of what its names stand for", () => {
-    const [states, a, b] = treeOf(WEIGHTS.lines.slice(1));
+    const [states, a, b] = treeOf(WEIGHTS.lines);
     expect(states?.inside.map((one) => one.line.name)).toEqual(["moments"]);
     expect([a?.line.name, b?.line.name]).toEqual(["a", "b"]);
+  });
+
+  it("has what two formulas name below both, and all of a list", () => {
+    const [whole, other] = treeOf([
+      line(0, "", 9, { formula: "whole + a token of it" }),
+      line(1, "whole", 5, { formula: "sum of part 1 to part 2" }),
+      line(2, "part 1", 2, { formula: "a token × 2" }),
+      line(3, "a token", 1),
+      line(2, "part 2", 3),
+      line(1, "a token of it", 4, { formula: "a token × 4" }),
+    ]);
+    const names = whole?.inside.map((one) => [one.line.name, one.inside.length]);
+    expect(names).toEqual([
+      ["part 1", 1],
+      ["part 2", 0],
+    ]);
+    expect(other?.inside.map((one) => one.line.name)).toEqual(["a token"]);
   });
 
   it("is in pieces, signs apart from names", () => {

@@ -6,7 +6,7 @@ import { formatAmount, type Named, piecesOf, treeOf } from "./lines";
 
 /** A number, its formula, and the values and sources of what the formula names. */
 export function TermView({ title, term }: { title: string; term: Term }) {
-  const [first, ...rest] = term.lines;
+  const [first] = term.lines;
   const isPlain = first?.formula == null;
   return (
     <>
@@ -18,7 +18,7 @@ export function TermView({ title, term }: { title: string; term: Term }) {
         {isPlain ? null : <Formula text={first.formula ?? ""} className="mt-1" />}
       </div>
       <ul tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto px-3 py-1.5">
-        {treeOf(rest).map((named) => (
+        {treeOf(term.lines).map((named) => (
           <NamedValue key={named.line.name} named={named} />
         ))}
       </ul>

@@ -7,17 +7,43 @@ export interface Named {
   inside: Named[];
 }
 
-/** Lines come with their depth, each below what named it first. */
-export function treeOf(lines: readonly Line[]): Named[] {
-  const found: Named[] = [];
-  const open: Named[] = [];
-  for (const line of lines) {
-    const named = { line, inside: [] };
-    open.length = Math.max(line.depth - 1, 0);
-    (open.at(-1)?.inside ?? found).push(named);
-    open.push(named);
+/** What a term's formula names, and what those formulas name; a name that two formulas use is below both. */
+export function treeOf([first, ...rest]: readonly Line[]): Named[] {
+  const byName = new Map(rest.map((line) => [line.name, line]));
+  // The longest first: "a token of a prompt" is not "a token".
+  const names = [...byName.keys()].toSorted((a, b) => b.length - a.length);
+  const read = (line: Line): Named => ({ line, inside: insideOf(line) });
+  const insideOf = ({ formula }: Line) =>
+    namesIn(formula ?? "", names).flatMap((name) => {
+      const line = byName.get(name);
+      return line ? [read(line)] : [];
+    });
+  return first ? insideOf(first) : [];
+}
+
+const LISTED = /^sum of (.+ )(\d+)( \(\d+\))? to .+ (\d+)(?: \(\d+\))?$/;
+
+/** Names in a formula, each once and in its order; of a sum that is listed, all of the list. */
+function namesIn(formula: string, names: readonly string[]): string[] {
+  const [, each, from, which = "", to] = LISTED.exec(formula) ?? [];
+  if (each !== undefined) {
+    const numbers = Array.from(
+      { length: Number(to) - Number(from) + 1 },
+      (_, at) => at + Number(from),
+    );
+    return numbers.map((number) => {
+      const own = `${each}${number}${which}`;
+      return names.includes(own) ? own : `${each}${number}`;
+    });
   }
-  return found;
+  let left = formula;
+  const found = names.flatMap((name) => {
+    const at = left.indexOf(name);
+    if (at < 0) return [];
+    left = left.replaceAll(name, "\0".repeat(name.length));
+    return [{ name, at }];
+  });
+  return found.toSorted((a, b) => a.at - b.at).map(({ name }) => name);
 }
 
 type Unit = Line["unit"];

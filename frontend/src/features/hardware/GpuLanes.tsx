@@ -43,6 +43,7 @@ const ROLES = 3;
 
 export function GpuLanes({ estimate }: { estimate: Estimate }) {
   const [verb, setVerb] = useState(WORST);
+  const onCpu = useDocument((state) => isOnCpu(state.document));
   const verbs = verbsOf(estimate);
   const shown = verbs.includes(verb) ? verb : WORST;
   const options = [
@@ -52,7 +53,7 @@ export function GpuLanes({ estimate }: { estimate: Estimate }) {
   return (
     <section aria-label="GPUs" className="px-4 pt-2">
       <div className="mb-2 flex flex-wrap items-center gap-x-4 gap-y-1">
-        <h3 className="font-semibold text-base">GPUs</h3>
+        <h3 className="font-semibold text-base">{onCpu ? "Processes" : "GPUs"}</h3>
         <Segmented label="Part of a step" value={shown} options={options} onChange={setVerb} />
         <span className="flex-1" />
         <MemoryLegend estimate={estimate} className="gap-x-3 gap-y-0.5" />
