@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.bench.published import speed
+from tests.bench.published.left_out import left_out_table
 from tests.bench.published.row import NotExpressible
 from tests.bench.published.speed import Compared
 from tests.bench.results import Goal, Table
@@ -61,7 +62,7 @@ def tables(
         rows,
     )
     yield _errors("RL steps without the lengths that their pages tell.", untold)
-    yield _left_out(rows)
+    yield from _left_out(rows)
     yield _bottlenecks(rows)
     yield _overlaps()
     yield _worst(rows)
@@ -156,23 +157,15 @@ def _errors(title: str, rows: Sequence[Compared]) -> Table:
     return Table(title=title, head=head, rows=tuple(lines))
 
 
-def _left_out(rows: Sequence[Compared]) -> Table:
-    """The share of the peak that products reach is the one number fitted to training rows: here it
-    is fitted to all sources but one, as a factor on their times, and judged on that one."""
-    sources = [(source, group) for (kind, source), group in _grouped(rows) if kind == "training"]
-    lines = []
-    for source, group in sources:
-        others = [one.log for name, other in sources if name != source for one in other]
-        factor = statistics.median(others)
-        logs = [abs(one.log - factor) for one in group]
-        lines.append(
-            (source, str(len(group)), f"{math.exp(-factor):.3f}", f"{statistics.median(logs):.3f}")
-        )
-    return Table(
-        title="Training, each source with the speed of products fitted to the others.",
-        head=("source", "rows", "factor", "median"),
-        rows=tuple(lines),
-    )
+def _left_out(rows: Sequence[Compared]) -> Iterable[Table]:
+    """The share of the peak that products reach is chosen by training rows, and two numbers of
+    engines by rows of generation; so each source is also judged by what the others would choose."""
+    for kind, title in (("training", "Training"), ("RL step", "RL steps")):
+        logs: dict[str, list[float]] = defaultdict(list)
+        for (name, source), group in _grouped(rows):
+            if name == kind:  # versions of a page are one source
+                logs[source.partition(" ")[0]] += [one.log for one in group]
+        yield left_out_table(f"{title}, each source by what the others fit.", logs)
 
 
 def _bottlenecks(rows: Sequence[Compared]) -> Table:

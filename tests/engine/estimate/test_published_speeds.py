@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import pytest
 from tests.bench.published import speed, speed_tables
+from tests.bench.published.left_out import left_out_table
 from tests.engine.measurements import Measurements
 
 pytestmark = [Measurements("throughput").wanted, Measurements("new_2026-11").wanted]
@@ -50,3 +51,11 @@ def test_the_printed_band_holds_nine_of_ten_rows(task):
     assert sum(one.is_within for one in group) >= 0.9 * len(group)
     if task == "rl_step":
         assert sum(one.is_within for one in untold) >= 0.9 * len(untold)
+
+
+def test_a_source_is_judged_by_the_factor_that_the_others_fit():
+    """Of `b` the median log is 0.5: a factor of exp(-0.5) = 0.607 on `a`, whose logs of 0 and 0.2
+    are 0.1 away in the median, and 0.4 with it."""
+    table = left_out_table("", {"a": [0.0, 0.2], "b": [0.4, 0.5, 0.9]})
+
+    assert table.rows[0] == ("a", "2", "0.607", "0.100", "0.400")
