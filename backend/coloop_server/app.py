@@ -18,6 +18,7 @@ from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
 from coloop_server.errors import Faults, add_error_handlers
 from coloop_server.explain import router as explain
+from coloop_server.files.routes import router as files
 from coloop_server.health import own_version
 from coloop_server.health import router as health
 from coloop_server.launchers import build_launchers, default_launcher
@@ -41,7 +42,9 @@ from coloop_server.settings import Settings
 SIGNED_OUT = "signed-out"
 """File of the data folder with revoked tickets."""
 
-ROUTERS = (health, docs_router, session, presets, blocks, explain, checks, previews, loops, runs)
+ROUTERS = (
+    *(health, docs_router, session, presets, blocks, explain, checks, previews, files, loops, runs),
+)
 
 
 @asynccontextmanager

@@ -237,6 +237,8 @@ export const fetchPreviewLimits = () => read(client.GET("/api/previews/limits"))
 export const previewRows = (body: Bodies["AskRows"], signal?: AbortSignal) =>
   read(client.POST("/api/previews/rows", { body, ...until(signal) }));
 
+export const uploadFile = (body: Bodies["NewFile"]) => read(client.POST("/api/files", { body }));
+
 export const previewTokens = (body: Bodies["AskTokens"], signal?: AbortSignal) =>
   read(client.POST("/api/previews/tokens", { body, ...until(signal) }));
 

@@ -146,6 +146,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload File
+         * @description Store a data file for a dataset. Its format is known by its suffix; a file with this name and
+         *     other content is kept, and the new one gets a number.
+         */
+        post: operations["uploadFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fit": {
         parameters: {
             query?: never;
@@ -4471,6 +4492,19 @@ export interface components {
              */
             trust?: boolean;
         };
+        /** NewFile */
+        NewFile: {
+            /**
+             * Content
+             * @description Its bytes, in Base64.
+             */
+            content: string;
+            /**
+             * Name
+             * @description Name of the file, with a suffix of a data format, e.g. `train.jsonl`.
+             */
+            name: string;
+        };
         /** NewRun */
         NewRun: {
             /**
@@ -7074,6 +7108,16 @@ export interface components {
              */
             force?: boolean;
         };
+        /** StoredFile */
+        StoredFile: {
+            /** Bytes */
+            bytes: number;
+            /**
+             * Path
+             * @description Path for `source.path` of a dataset.
+             */
+            path: string;
+        };
         /**
          * StreamEnd
          * @description The last message: the run has ended and all its events were sent.
@@ -7509,6 +7553,7 @@ export type ModelEntry = components['schemas']['ModelEntry'];
 export type MoveRun = components['schemas']['MoveRun'];
 export type NewBlock = components['schemas']['NewBlock'];
 export type NewControl = components['schemas']['NewControl'];
+export type NewFile = components['schemas']['NewFile'];
 export type NewRun = components['schemas']['NewRun'];
 export type NextStep = components['schemas']['NextStep'];
 export type NodeGauge = components['schemas']['NodeGauge'];
@@ -7604,6 +7649,7 @@ export type StageTerm = components['schemas']['StageTerm'];
 export type StepGauges = components['schemas']['StepGauges'];
 export type StopRequest = components['schemas']['StopRequest'];
 export type StopRun = components['schemas']['StopRun'];
+export type StoredFile = components['schemas']['StoredFile'];
 export type StreamEnd = components['schemas']['StreamEnd'];
 export type StreamEvents = components['schemas']['StreamEvents'];
 export type StreamGauges = components['schemas']['StreamGauges'];
@@ -8425,6 +8471,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    uploadFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFile"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredFile"];
                 };
             };
             /** @description Bad Request */

@@ -1,7 +1,8 @@
 import { useEffect } from "react";
 import { useLocation, useSearch } from "wouter";
+import { DATA_FILE } from "@/document/dataFiles";
 import { isTyping } from "@/state/actions";
-import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { nodeOf } from "@/state/queries";
 import { showField } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
@@ -34,12 +35,25 @@ function Editor() {
   );
 }
 
+/** Parts of a loop, rows for a dataset, or files with rows. */
 function usePaste(): void {
   const { paste } = useClipboard();
+  const { catalog, store } = useOpenLoop();
+  const mode = useMode();
+  const put = async (text: string, files: readonly File[]) => {
+    if (store.getState().isReadonly) return;
+    const { addFile, addRows, chosenDataset } = await import("@/state/addData");
+    const where = { node: chosenDataset(store.getState().document) };
+    const open = { catalog, store, mode };
+    for (const file of files) await addFile(open, file, where);
+    if (files.length === 0 && !(await addRows(open, text, where))) await paste(text);
+  };
   useWindowEvent("paste", (event) => {
     if (isTyping(event.target)) return;
     event.preventDefault();
-    void paste(event.clipboardData?.getData("text/plain") ?? "");
+    const files = [...(event.clipboardData?.files ?? [])];
+    const data = files.filter(({ name }) => DATA_FILE.test(name));
+    void put(event.clipboardData?.getData("text/plain") ?? "", data);
   });
 }
 

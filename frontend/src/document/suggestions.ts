@@ -62,7 +62,7 @@ function poolNames(document: LoopDocument): string[] {
   return names.length > 0 ? names : ["main"];
 }
 
-function taskColumns(catalog: Catalog, node: NodeData | null): string[] {
+export function taskColumns(catalog: Catalog, node: NodeData | null): string[] {
   const source = node && isObject(node.source) ? node.source : {};
   const task = catalog.tasks.find(({ name }) => name === source.task);
   return task ? (task.parts[String(source.part)] ?? task.columns) : [];

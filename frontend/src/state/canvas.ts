@@ -61,5 +61,10 @@ export function clearDropTarget(): void {
   useDropTarget.setState(NOTHING);
 }
 
+/** What takes data files that are dropped at a place of the window; null where no graph can take them. */
+export const useFileTaker = create<{
+  take: ((files: readonly File[], at: Place) => void) | null;
+}>()(() => ({ take: null }));
+
 /** Whether the next drag over the canvas cuts edges; asked for by a command, or as long as Alt is held. */
 export const useEdgeCutter = create<{ isOn: boolean }>()(() => ({ isOn: false }));

@@ -5,6 +5,7 @@ import { beginNode } from "@/document/beginNode";
 import { fittingPort, spliceOf } from "@/document/canConnect";
 import { edgeIndex, portText } from "@/document/edges";
 import { freeName } from "@/document/names";
+import { naturalEdges } from "@/document/natural";
 import { NOTE_SIZE, newNoteId } from "@/document/notes";
 import { poolField } from "@/document/pools";
 import type { Point, PortRef } from "@/document/types";
@@ -50,7 +51,8 @@ export function useAddNode(): (options: AddOptions) => string {
       const port = from ? fittingPort(catalog, document, from, kind) : null;
       const ends = from && port ? [portText(from), portText({ node: id, port })] : [];
       const [start, end] = from?.isOutput ? ends : ends.toReversed();
-      const edges = start && end ? [{ from: start, to: end }] : [];
+      const drawn = start && end ? [{ from: start, to: end }] : [];
+      const edges = from ? drawn : naturalEdges(catalog, document, id, data);
       if (key !== null && ports) {
         const positions = { [id]: position };
         store.dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });

@@ -22,7 +22,14 @@ import { poolAt } from "@/graph/frames";
 import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";
 import { isTyping } from "@/state/actions";
-import { aimAt, clearDropTarget, toLoop, useDetail, useDropTarget } from "@/state/canvas";
+import {
+  aimAt,
+  clearDropTarget,
+  toLoop,
+  useDetail,
+  useDropTarget,
+  useFileTaker,
+} from "@/state/canvas";
 import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
@@ -93,6 +100,7 @@ export function Canvas() {
   const roving = useRoving();
   const newHere = useNewHere();
   useReveal();
+  useTakeFiles();
 
   const addAt = (screen: { x: number; y: number }) =>
     showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
@@ -348,6 +356,29 @@ function Guides() {
       </svg>
     </ViewportPortal>
   );
+}
+
+/** Data files that are dropped on the graph are new datasets, or the rows of the dataset that they are dropped on. */
+function useTakeFiles(): void {
+  const { catalog, store } = useOpenLoop();
+  const mode = useMode();
+  const { screenToFlowPosition } = useReactFlow();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  useEffect(() => {
+    if (isReadonly) return;
+    const take = async (files: readonly File[], screen: { x: number; y: number }) => {
+      const over = document.elementFromPoint(screen.x, screen.y);
+      const isOnGraph = over?.closest(".react-flow") !== null;
+      const pointed = over?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
+      const point = toLoop(screenToFlowPosition(screen));
+      const at = isOnGraph ? { x: point.x - NODE_WIDTH / 2, y: point.y - 24 } : undefined;
+      const { addFile, chosenDataset } = await import("@/state/addData");
+      const node = isOnGraph ? pointed : chosenDataset(store.getState().document);
+      for (const file of files) await addFile({ catalog, store, mode }, file, { node, at });
+    };
+    useFileTaker.setState({ take: (files, at) => void take(files, at) });
+    return () => useFileTaker.setState({ take: null });
+  }, [catalog, store, mode, screenToFlowPosition, isReadonly]);
 }
 
 /** Where a node that is dragged from the list would be put, besides its place: in an edge, or in a pool. */

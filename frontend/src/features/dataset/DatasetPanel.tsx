@@ -3,13 +3,17 @@ import { useState } from "react";
 import { previewOverlap, previewRows } from "@/api/routes";
 import type { DatasetPage, Overlap } from "@/api/types";
 import { datasetsOf } from "@/document/datasets";
+import { ROLES } from "@/document/tables";
 import { formatCount, formatPlural, formatShare, formatWhole } from "@/lib/format";
-import { useCatalog, useDocument } from "@/state/document/context";
+import { isObject } from "@/lib/paths";
+import { setField } from "@/state/commands/fields";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
 import { Badge } from "@/ui/Badge";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Pager } from "@/ui/Pager";
 import { Segmented } from "@/ui/Segmented";
+import { Select } from "@/ui/Select";
 import { Empty } from "@/ui/States";
 import { Preview, usePreviewQuery } from "./preview";
 import { TokensView } from "./TokensView";
@@ -203,7 +207,7 @@ export function RowsView({ node }: { node: string }) {
                   <th className="w-12 text-right text-muted">Row</th>
                   {page.columns.map((column) => (
                     <th key={column.name} className="min-w-40 max-w-96">
-                      <Column column={column} />
+                      <Column node={node} column={column} />
                     </th>
                   ))}
                 </tr>
@@ -250,7 +254,50 @@ export function RowsView({ node }: { node: string }) {
   );
 }
 
-function Column({ column }: { column: DatasetPage["columns"][number] }) {
+const OWN_NAME = "";
+
+/** What a column is in the loop: chosen here, it is mapped in the dataset's settings. */
+function UseAs({ node, column }: ColumnProps) {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const mapped = useDocument((state) => state.document.nodes[node]?.columns);
+  if (isReadonly) return null;
+  const { source, name, is_mapped: isMapped } = column;
+  const use = (role: string) => {
+    const others = Object.entries(isObject(mapped) ? mapped : {}).filter(
+      ([key, from]) => key !== role && !(from === source && key === name),
+    );
+    const columns = Object.fromEntries(role === OWN_NAME ? others : [...others, [role, source]]);
+    store.dispatch(
+      setField,
+      { node, path: ["columns"], value: Object.keys(columns).length > 0 ? columns : undefined },
+      { label: role === OWN_NAME ? `Unmap ${source}` : `Use ${source} as ${role}` },
+    );
+  };
+  const roles = [...new Set([...(isMapped ? [name] : []), ...ROLES])].filter(
+    (role) => role !== source,
+  );
+  return (
+    <span className="mt-1 block max-w-44">
+      <Select
+        label={`Use ${name} as`}
+        value={isMapped ? name : OWN_NAME}
+        options={[
+          { value: OWN_NAME, label: "use as…", isUnset: true },
+          ...roles.map((role) => ({ value: role, label: role })),
+        ]}
+        onChange={use}
+      />
+    </span>
+  );
+}
+
+interface ColumnProps {
+  node: string;
+  column: DatasetPage["columns"][number];
+}
+
+function Column({ node, column }: ColumnProps) {
   const { name, source, is_mapped: isMapped, type, used } = column;
   return (
     <>
@@ -272,6 +319,7 @@ function Column({ column }: { column: DatasetPage["columns"][number] }) {
           ))}
         </ul>
       )}
+      <UseAs node={node} column={column} />
     </>
   );
 }

@@ -1,15 +1,18 @@
-import { Copy, SquareFunction, X } from "lucide-react";
+import { Copy, FileUp, Plus, SquareFunction, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Catalog, ModeInfo } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { readSchema } from "@/catalog/schema";
 import { canConnect, inputPort } from "@/document/canConnect";
+import { DATA_SUFFIXES } from "@/document/dataFiles";
 import { edgeKeys, portRef, portText } from "@/document/edges";
 import { nameProblem } from "@/document/names";
+import { isNatural, naturalness } from "@/document/natural";
 import type { Edge, LoopDocument } from "@/document/types";
 import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/state/actions";
+import { addFile, DATASET } from "@/state/addData";
 import { connect } from "@/state/commands/edges";
 import { removeItems, renameNode } from "@/state/commands/nodes";
 import { explain } from "@/state/dialogs";
@@ -70,6 +73,7 @@ export function NodeInspector({ id }: { id: string }) {
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
         {data.algorithm ? <LearnsButton node={id} /> : null}
+        {data.kind === DATASET && !form.lockReason ? <OwnRows node={id} /> : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable
@@ -159,6 +163,35 @@ function NodeName({ id }: { id: string }) {
   );
 }
 
+/** Rows of one's own: a file of this computer, or what is pasted while the dataset is selected. */
+function OwnRows({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const mode = useMode();
+  const input = useRef<HTMLInputElement>(null);
+  const open = async (file: File | undefined) => {
+    if (file) await addFile({ catalog, store, mode }, file, { node });
+  };
+  return (
+    <div className="flex items-center gap-2 pb-1">
+      <input
+        ref={input}
+        type="file"
+        accept={DATA_SUFFIXES}
+        hidden
+        aria-label="Data file"
+        onChange={(event) => {
+          void open(event.target.files?.[0]);
+          event.target.value = "";
+        }}
+      />
+      <Button size="small" icon={<FileUp size={13} />} onClick={() => input.current?.click()}>
+        Open a file…
+      </Button>
+      <span className="text-faint text-xs">or drop one here, or paste rows</span>
+    </div>
+  );
+}
+
 function LearnsButton({ node }: { node: string }) {
   return (
     <Button
@@ -214,9 +247,53 @@ function Connections({ node }: { node: string }) {
           </li>
         ))}
       </ul>
+      {isReadonly ? null : <NaturalEdges node={node} />}
       {isReadonly ? null : <ConnectTo key={node} node={node} />}
     </section>
   );
+}
+
+const MOST_NATURAL = 2;
+
+/** The connections that a node most likely lacks, with what they do; one press makes them. */
+function NaturalEdges({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const mode = useMode();
+  const offered = useMemo(
+    () =>
+      possibleEdges(catalog, document, node)
+        .filter(({ to }) => !isOfOtherModes(mode, document, to))
+        .map((edge) => ({ edge, score: naturalness(catalog, document, edge) }))
+        .filter(({ score }) => isNatural(score))
+        .toSorted((a, b) => b.score - a.score)
+        .slice(0, MOST_NATURAL),
+    [catalog, document, node, mode],
+  );
+  if (offered.length === 0) return null;
+  return (
+    <ul aria-label="Suggested connections" className="mt-1 flex flex-col gap-1">
+      {offered.map(({ edge }) => (
+        <li key={edgeName(edge)}>
+          <button
+            type="button"
+            className="w-full rounded-2 border border-line border-dashed px-2 py-1 text-left text-xs hover:border-accent hover:bg-hover"
+            onClick={() => store.dispatch(connect, { edge })}
+          >
+            <span className="flex items-center gap-1 font-mono">
+              <Plus size={12} aria-hidden="true" /> {edgeName(edge)}
+            </span>
+            <span className="text-muted">{effectOf(catalog, document, edge)}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What a connection does, in words: what the input at its end is for. */
+function effectOf(catalog: Catalog, document: LoopDocument, { to }: Edge): string {
+  return inputPort(catalog, document, portRef(to))?.help ?? "";
 }
 
 export function ConnectTo({ node }: { node: string }) {
@@ -230,8 +307,12 @@ export function ConnectTo({ node }: { node: string }) {
     const edges = isAsked ? possibleEdges(catalog, document, node) : [];
     const isOther = ({ to }: Edge) => isOfOtherModes(mode, document, to);
     return edges
-      .map((edge) => ({ edge, isOther: isOther(edge) }))
-      .toSorted((a, b) => Number(a.isOther) - Number(b.isOther));
+      .map((edge) => ({
+        edge,
+        isOther: isOther(edge),
+        score: naturalness(catalog, document, edge),
+      }))
+      .toSorted((a, b) => Number(a.isOther) - Number(b.isOther) || b.score - a.score);
   }, [catalog, document, node, isAsked, mode]);
   const chosen = options.find(({ edge }) => edgeName(edge) === wish)?.edge;
 
@@ -257,7 +338,7 @@ export function ConnectTo({ node }: { node: string }) {
             ...options.map(({ edge, isOther }) => ({
               value: edgeName(edge),
               label: edgeName(edge),
-              help: isOther ? "Belongs to other modes." : undefined,
+              help: isOther ? "Belongs to other modes." : effectOf(catalog, document, edge),
             })),
           ]}
           onOpen={() => setAsked(true)}

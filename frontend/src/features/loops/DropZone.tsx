@@ -1,6 +1,8 @@
 import { FileUp } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { toast } from "sonner";
+import { DATA_FILE } from "@/document/dataFiles";
+import { useFileTaker } from "@/state/canvas";
 import { useWindowEvent } from "@/ui/useWindowEvent";
 import { useImport } from "./useImport";
 
@@ -9,6 +11,7 @@ const NO_LOOP = "A run's folder has its loop in spec.yaml.";
 export function DropZone({ children }: { children: ReactNode }) {
   const [isOver, setOver] = useState(false);
   const open = useImport();
+  const takesData = useFileTaker((state) => state.take !== null);
 
   const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
   const over = (event: DragEvent) => {
@@ -22,8 +25,14 @@ export function DropZone({ children }: { children: ReactNode }) {
     event.preventDefault();
     // An editor under the pointer would put the file's text in.
     event.stopPropagation();
-    const files = await droppedFiles(event.dataTransfer);
+    const at = { x: event.clientX, y: event.clientY };
+    const dropped = await droppedFiles(event.dataTransfer);
+    const { take } = useFileTaker.getState();
+    const data = take ? dropped.filter(({ name }) => DATA_FILE.test(name)) : [];
+    const files = dropped.filter((file) => !data.includes(file));
+    if (data.length > 0) take?.(data, at);
     if (files.length > 0) void open(files);
+    else if (data.length > 0) return;
     else toast.error("No loop found in that folder.", { description: NO_LOOP });
   };
   useWindowEvent("dragenter", over);
@@ -38,7 +47,10 @@ export function DropZone({ children }: { children: ReactNode }) {
       {isOver ? (
         <div className="pointer-events-none fixed inset-2 z-50 flex items-center justify-center rounded-3 border-2 border-accent border-dashed bg-surface/80">
           <p className="flex items-center gap-2 font-medium text-base">
-            <FileUp size={20} /> Drop to open as a new loop
+            <FileUp size={20} />
+            {takesData
+              ? "Drop a loop to open it, or a data file to add its rows"
+              : "Drop to open as a new loop"}
           </p>
         </div>
       ) : null}

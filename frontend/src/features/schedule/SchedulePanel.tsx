@@ -1,4 +1,4 @@
-import { Plus } from "lucide-react";
+import { Plus, Repeat } from "lucide-react";
 import { entryField } from "@/catalog/scheduleSchema";
 import { emptyValue } from "@/catalog/shapes";
 import { phaseList, schedule } from "@/document/phases";
@@ -9,7 +9,8 @@ import { select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
-import { insertPhase } from "./newPhase";
+import { Tooltip } from "@/ui/Tooltip";
+import { insertPhase, insertTurns, taughtNodes } from "./newPhase";
 import { PHASE_CARD, PhaseItem } from "./PhaseItem";
 import { entryText, phaseLength } from "./phaseText";
 
@@ -18,6 +19,7 @@ export function SchedulePanel() {
   const phases = useDocument((state) => phaseList(state.document, []));
   const whole = useDocument((state) => schedule(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
+  const learners = useDocument((state) => taughtNodes(open.catalog, state.document).size);
 
   const add = () => {
     const at = [phases === null ? 1 : phases.length];
@@ -57,6 +59,22 @@ export function SchedulePanel() {
           >
             Phase
           </Button>
+        )}
+        {isReadonly || phases !== null || learners < 2 ? null : (
+          <Tooltip text="A phase for each learner, one after the other, again and again">
+            <Button
+              look="quiet"
+              size="small"
+              icon={<Repeat size={14} />}
+              className="my-auto"
+              onClick={() => {
+                insertTurns(open);
+                select({ phase: [0, 0] });
+              }}
+            >
+              Take turns
+            </Button>
+          </Tooltip>
         )}
       </div>
       <div className="w-52 shrink-0 xl:w-72 overflow-y-auto border-line border-l p-3">

@@ -48,6 +48,24 @@ export const setFields = defineCommand<SetFields>("Change fields", (draft, { nod
   for (const node of nodes) setField.recipe(draft, { node, ...field });
 });
 
+interface SetSource {
+  node: string;
+  source: JsonObject;
+  columns: Readonly<Record<string, string>>;
+}
+
+/** Other rows for a dataset, and what their columns are. */
+export const setSource = defineCommand<SetSource>(
+  "Change source",
+  (draft, { node, source, columns }) => {
+    const data = draft.nodes[node];
+    if (!data) return;
+    data.source = source;
+    if (Object.keys(columns).length > 0) data.columns = { ...columns };
+    else delete data.columns;
+  },
+);
+
 const PLAIN = new Set<Field["shape"]>(["number", "object", "text"]);
 
 /** Run on a preset; a machine that was described field by field goes. */

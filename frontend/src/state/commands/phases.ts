@@ -72,3 +72,10 @@ export const mergePhases = defineCommand<{ at: PhasePath; side: -1 | 1 }>(
     list.splice(index, 1);
   },
 );
+
+/** One group of phases in the place of a schedule without any; how long that was goes with it. */
+export const takeTurns = defineCommand<{ group: JsonObject }>("Take turns", (draft, { group }) => {
+  const own = isObject(draft.rest.schedule) ? draft.rest.schedule : {};
+  const { steps: _, epochs: __, ...rest } = own;
+  draft.rest.schedule = { ...rest, phases: [group] };
+});

@@ -10,6 +10,7 @@ import { WIDE_CONTROL } from "@/ui/control";
 import { Select, type SelectOption } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 import { CodeWidget } from "./CodeWidget";
+import { ColumnChips } from "./ColumnChips";
 import { placeOf, useForm, type WidgetProps } from "./FormContext";
 import { JsonWidget } from "./JsonWidget";
 import { whenLeft } from "./leaving";
@@ -155,7 +156,7 @@ function TextWidget(props: WidgetProps) {
     );
   }
   if (isLong(field)) {
-    return (
+    const area = (
       <textarea
         id={id}
         aria-label={label}
@@ -170,6 +171,13 @@ function TextWidget(props: WidgetProps) {
           if (isPattern && event.key === "Enter") event.preventDefault();
         }}
       />
+    );
+    if (field.reference !== "template" || isDisabled) return area;
+    return (
+      <>
+        {area}
+        <ColumnChips field={id} text={shown} onChange={write} />
+      </>
     );
   }
   return (

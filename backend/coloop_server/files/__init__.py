@@ -1,0 +1,1 @@
+"""Data files that a user adds from the page."""
