@@ -96,6 +96,7 @@ def test_a_co_training_scheme_takes_at_most_45_clicks(
     hand = Hand(page)
 
     hand.click(page.get_by_role("button", name="New loop"))
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     hand.type("mine")
     hand.press("Enter")
     expect(page.get_by_text("An empty loop")).to_be_visible()
@@ -109,6 +110,7 @@ def test_a_co_training_scheme_takes_at_most_45_clicks(
     expect(node(page, "judge")).to_be_visible()
 
     hand.wire("output solver.rollouts", below(page))
+    expect(page.get_by_placeholder("What goes with solver.rollouts?")).to_be_focused()
     hand.click(page.get_by_role("option", name=re.compile("^Reward")))
     expect(node(page, "reward")).to_be_visible()
     hand.click(page.get_by_label("Source, type", exact=True))

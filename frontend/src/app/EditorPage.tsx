@@ -43,7 +43,7 @@ function usePaste(): void {
   const put = async (text: string, files: readonly File[]) => {
     if (store.getState().isReadonly) return;
     const { addFile, addRows, chosenDataset } = await import("@/state/addData");
-    const where = { node: chosenDataset(store.getState().document) };
+    const where = { node: chosenDataset(catalog, store.getState().document) };
     const open = { catalog, store, mode };
     for (const file of files) await addFile(open, file, where);
     if (files.length === 0 && !(await addRows(open, text, where))) await paste(text);

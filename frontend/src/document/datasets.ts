@@ -1,8 +1,17 @@
 /** Nodes that rows come from: those that give tables and take nothing. Pure. */
-import type { Catalog } from "@/api/types";
+import type { Catalog, KindInfo } from "@/api/types";
+import { isObject } from "@/lib/paths";
 import { reachable } from "@/lib/reachable";
 import { portRef } from "./edges";
 import type { LoopDocument } from "./types";
+
+/** The kind of node whose rows come from a source of data. */
+export function rowsKind(catalog: Catalog): KindInfo | undefined {
+  return Object.values(catalog.kinds).find(
+    ({ inputs, template }) =>
+      inputs.length === 0 && isObject(template) && isObject(template.source),
+  );
+}
 
 export function datasetsOf(catalog: Catalog, document: LoopDocument, reached?: string): string[] {
   const all = Object.entries(document.nodes)

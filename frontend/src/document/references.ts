@@ -17,6 +17,11 @@ export interface Renaming {
   to: string;
 }
 
+/** Whether a text mentions columns and nodes between braces. */
+export function isTemplate({ reference }: Field): boolean {
+  return reference === "template";
+}
+
 /** The nodes of a loop, or of a part of one, by their new names and with every mention renamed. */
 export function renameInNodes(
   nodes: Readonly<Record<string, NodeData>>,

@@ -2,9 +2,10 @@
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { previewRows, uploadFile } from "@/api/routes";
-import type { JsonObject, ModeInfo } from "@/api/types";
+import type { Catalog, JsonObject, ModeInfo } from "@/api/types";
 import { beginNode } from "@/document/beginNode";
 import { rememberColumns } from "@/document/columnsAt";
+import { rowsKind } from "@/document/datasets";
 import { freeName } from "@/document/names";
 import { naturalEdges } from "@/document/natural";
 import { columnsOf, guessColumns, pastedRows } from "@/document/tables";
@@ -17,12 +18,13 @@ import { addNode } from "./commands/nodes";
 import type { OpenLoop } from "./document/context";
 import { select, useSelection } from "./selection";
 
-export const DATASET = "dataset";
 /** What the service takes in one request, less what Base64 adds. */
 const MAX_BYTES = 6_000_000;
 /** Rows that are written into the loop itself; more of them are stored as a file. */
 const MAX_INLINE = 50;
 const CHUNK = 0x8000;
+/** The name of the node in a loop that is only read for its columns. */
+const NODE = "rows";
 
 type Open = Pick<OpenLoop, "catalog" | "store"> & { mode: ModeInfo };
 
@@ -45,7 +47,8 @@ export async function addFile(open: Open, file: File, where: Where): Promise<str
     const { path } = await uploadFile({ name: file.name, content: toBase64(bytes) });
     const source = { type: "file", path };
     const columns =
-      columnsOf(file.name, new TextDecoder().decode(bytes)) ?? (await readColumns(source));
+      columnsOf(file.name, new TextDecoder().decode(bytes)) ??
+      (await readColumns(open.catalog, source));
     rememberColumns(path, columns);
     return put(open, source, guessColumns(columns), `Add ${file.name}`, where);
   } catch (error) {
@@ -69,13 +72,17 @@ export async function addRows(open: Open, text: string, where: Where): Promise<b
 }
 
 /** The dataset that is selected, alone. */
-export function chosenDataset(document: LoopDocument): string | undefined {
+export function chosenDataset(catalog: Catalog, document: LoopDocument): string | undefined {
   const [only, ...more] = useSelection.getState().nodes;
-  return more.length === 0 && isDataset(document, only) ? only : undefined;
+  return more.length === 0 && isDataset(catalog, document, only) ? only : undefined;
 }
 
-function isDataset(document: LoopDocument, node: string | undefined): node is string {
-  return node !== undefined && document.nodes[node]?.kind === DATASET;
+function isDataset(
+  catalog: Catalog,
+  document: LoopDocument,
+  node: string | undefined,
+): node is string {
+  return node !== undefined && document.nodes[node]?.kind === rowsKind(catalog)?.kind;
 }
 
 function put(
@@ -86,21 +93,21 @@ function put(
   { node, at }: Where,
 ): string {
   const { document } = store.getState();
-  if (isDataset(document, node)) {
+  if (isDataset(catalog, document, node)) {
     store.dispatch(setSource, { node, source, columns }, { label });
     select({ nodes: [node] });
     return node;
   }
-  const kind = catalog.kinds[DATASET];
+  const kind = rowsKind(catalog);
   if (!kind) throw new Error("This server has no datasets.");
-  const id = freeName(DATASET, new Set(Object.keys(document.nodes)));
+  const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
   const { columns: _, ...begun } = beginNode(catalog, document, kind, mode);
   const mapped = Object.keys(columns).length > 0 ? { columns } : {};
   const chosen = useSelection.getState().nodes.at(-1);
   const place = at
     ? freePlace(catalog, document, kind, at)
     : placeOnward(catalog, document, kind, { x: 0, y: 0 }, chosen);
-  const data = { ...begun, kind: DATASET, source, ...mapped };
+  const data = { ...begun, kind: kind.kind, source, ...mapped };
   const edges = naturalEdges(catalog, document, id, data);
   store.dispatch(addNode, { id, data, position: [place.x, place.y], edges }, { label });
   select({ nodes: [id] });
@@ -117,14 +124,15 @@ function toBase64(bytes: Uint8Array): string {
 }
 
 /** The columns of a file that the page cannot read itself. */
-async function readColumns(source: JsonObject): Promise<string[]> {
+async function readColumns(catalog: Catalog, source: JsonObject): Promise<string[]> {
+  const kind = rowsKind(catalog)?.kind ?? NODE;
   const yaml = JSON.stringify({
     coloop: 1,
     name: "preview",
-    nodes: { [DATASET]: { kind: DATASET, source } },
+    nodes: { [NODE]: { kind, source } },
     edges: [],
     schedule: { steps: 1 },
   });
-  const page = await previewRows({ what: "rows", yaml, node: DATASET, offset: 0, count: 1 });
+  const page = await previewRows({ what: "rows", yaml, node: NODE, offset: 0, count: 1 });
   return page.columns.map(({ name }) => name);
 }

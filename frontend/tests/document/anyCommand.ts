@@ -8,7 +8,14 @@ import { boxesOf } from "@/graph/geometry";
 import { type Alignment, align, distribute } from "@/graph/guides";
 import { applyChanges, applyFit } from "@/state/commands/applyChanges";
 import { connect, reconnectEdge, setEdgeOption, setWeights } from "@/state/commands/edges";
-import { setField, setFields, setHardware, setNote, setValue } from "@/state/commands/fields";
+import {
+  setField,
+  setFields,
+  setHardware,
+  setNote,
+  setSource,
+  setValue,
+} from "@/state/commands/fields";
 import {
   addNode,
   insertOnEdge,
@@ -23,6 +30,7 @@ import {
   mergePhases,
   movePhase,
   removePhase,
+  takeTurns,
   ungroupPhases,
 } from "@/state/commands/phases";
 import { placeInPool, placeNode, resizePool } from "@/state/commands/pools";
@@ -205,6 +213,13 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
     .constantFrom("cpu", "8xH100")
     .map((preset) => step("setHardware", setHardware, { catalog, preset })),
   setLock: fc.boolean().map((isLocked) => step("setLock", setLock, { path: LOCKED, isLocked })),
+  setSource: fc.tuple(name, fc.boolean()).map(([node, isMapped]) =>
+    step("setSource", setSource, {
+      node,
+      source: { type: "file", path: "a.jsonl" },
+      columns: isMapped ? { prompt: "question" } : {},
+    }),
+  ),
   setNote: fc
     .tuple(fc.constantFrom("note_1", "note_2"), place, fc.constantFrom("new", "move", "none"))
     .map(([id, at, what]) =>
@@ -220,6 +235,11 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
     step("setWeights", setWeights, (document) => {
       const key = keyAt(document, at);
       return key === null ? null : { weights: { [key]: weight } };
+    }),
+  ),
+  takeTurns: fc.integer({ min: 1, max: 9 }).map((repeat) =>
+    step("takeTurns", takeTurns, {
+      group: { repeat, phases: [{ name: "a", steps: 1, learn: ["actor.rewards"] }] },
     }),
   ),
   ungroupPhases: phase.map((at) => step("ungroupPhases", ungroupPhases, { at })),

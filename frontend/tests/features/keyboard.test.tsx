@@ -186,7 +186,7 @@ describe("connecting from the settings", () => {
     render(<ConnectTo node={node} />, { wrapper });
     const list = screen.getByLabelText("Connect to");
     fireEvent.focus(list);
-    const wish = () => choose(list, "start.log_probs → actor.reference");
+    const wish = () => choose(list, /^start.log_probs → actor.reference/);
     return { store, wish };
   }
 
@@ -203,7 +203,7 @@ describe("connecting from the settings", () => {
     const { store } = show("actor");
     const list = screen.getByLabelText("Connect to");
     fireEvent.focus(list);
-    choose(list, "actor.rollouts → actor.demonstrations");
+    choose(list, /^actor.rollouts → actor.demonstrations/);
 
     fireEvent.click(screen.getByRole("button", { name: "Connect" }));
 

@@ -35,7 +35,6 @@ import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { useBlocks } from "@/state/queries";
 import { clearSelection, select, useSelection } from "@/state/selection";
-import { useAddBlock } from "@/state/useAddBlock";
 import { BLOCK_DRAG, NODE_DRAG, useAddNode } from "@/state/useAddNode";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
@@ -46,7 +45,6 @@ import { Frames } from "./frames/Frames";
 import { edgeUnder, useDragging } from "./guides/useDragging";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
-import { NoteCard } from "./notes/NoteCard";
 import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
@@ -58,6 +56,10 @@ import { useSockets } from "./useSockets";
 
 const CanvasMenu = lazy(() =>
   import("./CanvasMenu").then((module) => ({ default: module.CanvasMenu })),
+);
+
+const NoteCard = lazy(() =>
+  import("./notes/NoteCard").then((module) => ({ default: module.NoteCard })),
 );
 
 const NODE_TYPES = { loop: LoopNode };
@@ -85,7 +87,6 @@ export function Canvas() {
   const snaps = usePreferences((state) => state.snapsToGrid);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const insert = useAddBlock();
   const blocks = useBlocks();
   const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
   const frame = useRef<HTMLDivElement>(null);
@@ -129,7 +130,9 @@ export function Canvas() {
       clearDropTarget();
       onTouch();
       const at = toLoop(screenToFlowPosition({ x: event.clientX, y: event.clientY }));
-      insert({ block, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
+      void import("@/state/addBlock").then(({ addBlock }) =>
+        addBlock({ catalog, store }, { block, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } }),
+      );
       return;
     }
     const kind = catalog.kinds[event.dataTransfer.getData(NODE_DRAG)];
@@ -216,9 +219,11 @@ function Notes() {
   if (!notes) return null;
   return (
     <ViewportPortal>
-      {Object.entries(notes).map(([id, note]) => (
-        <NoteCard key={id} id={id} note={note} />
-      ))}
+      <Suspense>
+        {Object.entries(notes).map(([id, note]) => (
+          <NoteCard key={id} id={id} note={note} />
+        ))}
+      </Suspense>
     </ViewportPortal>
   );
 }
@@ -373,7 +378,7 @@ function useTakeFiles(): void {
       const point = toLoop(screenToFlowPosition(screen));
       const at = isOnGraph ? { x: point.x - NODE_WIDTH / 2, y: point.y - 24 } : undefined;
       const { addFile, chosenDataset } = await import("@/state/addData");
-      const node = isOnGraph ? pointed : chosenDataset(store.getState().document);
+      const node = isOnGraph ? pointed : chosenDataset(catalog, store.getState().document);
       for (const file of files) await addFile({ catalog, store, mode }, file, { node, at });
     };
     useFileTaker.setState({ take: (files, at) => void take(files, at) });

@@ -5,6 +5,7 @@ import { ofOtherModes } from "@/catalog/modes";
 import { readSchema } from "@/catalog/schema";
 import { canConnect, inputPort } from "@/document/canConnect";
 import { DATA_SUFFIXES } from "@/document/dataFiles";
+import { rowsKind } from "@/document/datasets";
 import { edgeKeys, portRef, portText } from "@/document/edges";
 import { nameProblem } from "@/document/names";
 import { isNatural, naturalness } from "@/document/natural";
@@ -12,7 +13,7 @@ import type { Edge, LoopDocument } from "@/document/types";
 import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/state/actions";
-import { addFile, DATASET } from "@/state/addData";
+import { addFile } from "@/state/addData";
 import { connect } from "@/state/commands/edges";
 import { removeItems, renameNode } from "@/state/commands/nodes";
 import { explain } from "@/state/dialogs";
@@ -73,7 +74,7 @@ export function NodeInspector({ id }: { id: string }) {
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
         {data.algorithm ? <LearnsButton node={id} /> : null}
-        {data.kind === DATASET && !form.lockReason ? <OwnRows node={id} /> : null}
+        {data.kind === rowsKind(catalog)?.kind && !form.lockReason ? <OwnRows node={id} /> : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable

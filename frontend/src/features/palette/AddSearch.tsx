@@ -8,10 +8,10 @@ import { fittingPort, spliceOf } from "@/document/canConnect";
 import { edgeIndex, portText } from "@/document/edges";
 import { kindColor } from "@/lib/colors";
 import { formatPlural } from "@/lib/format";
+import { addBlock } from "@/state/addBlock";
 import { type AddRequest, hideAddSearch } from "@/state/dialogs";
 import { useMode, useOpenLoop } from "@/state/document/context";
 import { useBlocks } from "@/state/queries";
-import { useAddBlock } from "@/state/useAddBlock";
 import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
@@ -32,7 +32,6 @@ function placeholder({ from, edge }: AddRequest): string {
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
   const add = useAddNode();
-  const insert = useAddBlock();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
   const { from, edge, screen, flow, isUnplaced } = request;
@@ -85,7 +84,10 @@ export function AddSearch({ request }: { request: AddRequest }) {
             key={block.id}
             value={`block ${block.id}`}
             onSelect={() => {
-              insert({ block, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from });
+              addBlock(
+                { catalog, store },
+                { block, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from },
+              );
               hideAddSearch();
             }}
             className="flex h-8 cursor-default items-center gap-2 rounded-2 px-2 text-sm data-[selected=true]:bg-hover"

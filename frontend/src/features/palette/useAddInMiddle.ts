@@ -3,7 +3,7 @@ import { useCallback } from "react";
 import type { Block, KindInfo } from "@/api/types";
 import { NODE_WIDTH } from "@/graph/geometry";
 import { toLoop } from "@/state/canvas";
-import { useAddBlock } from "@/state/useAddBlock";
+import { useOpenLoop } from "@/state/document/context";
 import { useAddNode } from "@/state/useAddNode";
 
 export function useAddInMiddle(): (kind: KindInfo) => void {
@@ -20,10 +20,15 @@ export function useAddInMiddle(): (kind: KindInfo) => void {
 
 export function useInsertInMiddle(): (block: Block) => void {
   const middleOf = useMiddle();
-  const insert = useAddBlock();
+  const { catalog, store } = useOpenLoop();
   return useCallback(
-    (block) => insert({ block, at: middleOf(), isUnplaced: true }),
-    [middleOf, insert],
+    (block) => {
+      const at = middleOf();
+      void import("@/state/addBlock").then(({ addBlock }) =>
+        addBlock({ catalog, store }, { block, at, isUnplaced: true }),
+      );
+    },
+    [middleOf, catalog, store],
   );
 }
 

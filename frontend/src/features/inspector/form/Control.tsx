@@ -3,6 +3,7 @@ import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText, isLong } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
+import { isTemplate } from "@/document/references";
 import type { Suggestion } from "@/document/suggestions";
 import { sum } from "@/lib/statistics";
 import { Combobox } from "@/ui/Combobox";
@@ -172,7 +173,7 @@ function TextWidget(props: WidgetProps) {
         }}
       />
     );
-    if (field.reference !== "template" || isDisabled) return area;
+    if (!isTemplate(field) || isDisabled) return area;
     return (
       <>
         {area}
