@@ -53,6 +53,7 @@ def check_term(term: Term) -> None:
     first = term.lines[0]
     assert (first.name, first.value, first.depth) == ("", term.value, 0)
     for line in term.lines:
+        assert line.formula is not None or line.source or (line is first and term.source), line
         if line.formula is not None:
             assert recomputed(line, term) == pytest.approx(line.value, rel=1e-6), line
 

@@ -11,9 +11,10 @@ from coloop.plan.settings.traced import Constant, named
 from coloop.spec.lean import record
 from coloop.spec.table_sizes import TableSize
 
-HALF_GAIN = Constant(2.0, "speed-up of products in bfloat16")
+FITTED = "measured on an AMD EPYC (tests/bench)"
+HALF_GAIN = Constant(2.0, "speed-up of products in bfloat16", FITTED)
 """Speed-up of products in bfloat16 on a CPU with instructions for it."""
-SLOWER_AROUND = Constant(1.8, "slow-down beside products without AVX-512")
+SLOWER_AROUND = Constant(1.8, "slow-down beside products without AVX-512", FITTED)
 """Slow-down of work besides matrix products on a core without AVX-512. Fitted to nine preset loops
 on a core with AVX2: CPU time in 18 phases was 0.42 to 2.31 times the prediction, in nine of them
 within a factor of 1.5."""
@@ -21,43 +22,47 @@ THREADS_EXPONENT = 0.25
 """Speed of products is proportional to this power of the threads of a process, for models that are
 wide enough (`machine.WIDTH_OF_THREAD`): two threads are 1.2 times as fast as one. Other work gains
 almost nothing, so a step with 20M parameters and short texts is 1.1 times as fast."""
-AROUND_SECONDS = Constant(1.2e-6, "time of a token in a layer, beside products", unit="s")
+AROUND_SECONDS = Constant(1.2e-6, "time of a token in a layer, beside products", FITTED, unit="s")
 """Per token and layer of a pass, besides products: norms, attention, activations. The next constant
 is the same for each unit of the hidden size."""
-AROUND_WIDTH_SECONDS = Constant(2.1e-8, "the same for each unit of the hidden size", unit="s")
-LAYER_SECONDS = Constant(2.0e-4, "least time of a layer", unit="s")
+AROUND_WIDTH_SECONDS = Constant(
+    2.1e-8, "the same for each unit of the hidden size", FITTED, unit="s"
+)
+LAYER_SECONDS = Constant(2.0e-4, "least time of a layer", FITTED, unit="s")
 """Per layer of a forward pass, independent of its tokens."""
-LEARNED_LAYER_SECONDS = Constant(1.8e-3, "least time of a layer, forward and backward", unit="s")
+LEARNED_LAYER_SECONDS = Constant(
+    1.8e-3, "least time of a layer, forward and backward", FITTED, unit="s"
+)
 """Per layer of a forward and backward pass, independent of its tokens."""
-UPDATE_SECONDS = Constant(3.2e-3, "least time of an optimizer step", unit="s")
+UPDATE_SECONDS = Constant(3.2e-3, "least time of an optimizer step", FITTED, unit="s")
 """Per optimizer step, besides passes and parameters."""
-PARAMETER_SECONDS = Constant(6.4e-9, "time of a parameter in an optimizer step", unit="s")
+PARAMETER_SECONDS = Constant(6.4e-9, "time of a parameter in an optimizer step", FITTED, unit="s")
 """Per parameter of an optimizer step, which reads gradient, moments and weight and writes them."""
-WRITING_SHARE = Constant(0.5, "speed of products of few rows")
-PACKED_SHARE = Constant(0.75, "speed of products of few rows, packed")
+WRITING_SHARE = Constant(0.5, "speed of products of few rows", FITTED)
+PACKED_SHARE = Constant(0.75, "speed of products of few rows, packed", FITTED)
 """Speed of products of few rows relative to those of a pass: with matrices as stored, and
 packed."""
 CACHED_BYTES = 2**27
 """Largest size of weights that stay in the CPU's cache between tokens, so that the shares above
 apply."""
-MEMORY_BYTES_PER_SECOND = Constant(8.4e9, "memory bandwidth of a core", unit="B/s")
+MEMORY_BYTES_PER_SECOND = Constant(8.4e9, "memory bandwidth of a core", FITTED, unit="B/s")
 """Memory bandwidth of one core for larger weights; the next constant is the share of their
 products. Measured on an AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16
 and 64 rows."""
-STREAMED_SHARE = Constant(0.8, "speed of products from memory")
+STREAMED_SHARE = Constant(0.8, "speed of products from memory", FITTED)
 PACKED_TOKENS = 32
 """New tokens from which packing the matrices pays off."""
 PACKED_BYTES = 2**28
 """Largest size of weights that are packed."""
-WRITTEN_LAYER_SECONDS = Constant(5.0e-4, "least time of a layer for a token", unit="s")
+WRITTEN_LAYER_SECONDS = Constant(5.0e-4, "least time of a layer for a token", FITTED, unit="s")
 """Per layer and generated token, independent of the number of rows."""
-WRITTEN_ROW_SECONDS = Constant(1.0e-6, "time of a row in a layer for a token", unit="s")
+WRITTEN_ROW_SECONDS = Constant(1.0e-6, "time of a row in a layer for a token", FITTED, unit="s")
 """Per row, layer and generated token. The next constant is the same for each token of context."""
-WRITTEN_CONTEXT_SECONDS = Constant(1.0e-8, "the same for each token of context", unit="s")
-SYNC_SECONDS = Constant(8.0e-3, "least time of a sync", unit="s")
+WRITTEN_CONTEXT_SECONDS = Constant(1.0e-8, "the same for each token of context", FITTED, unit="s")
+SYNC_SECONDS = Constant(8.0e-3, "least time of a sync", FITTED, unit="s")
 """To send new weights to an engine in the same process and verify them. The next constant is the
 same for each parameter."""
-SYNC_PARAMETER_SECONDS = Constant(6.0e-9, "time of a parameter in a sync", unit="s")
+SYNC_PARAMETER_SECONDS = Constant(6.0e-9, "time of a parameter in a sync", FITTED, unit="s")
 
 
 @record

@@ -13,7 +13,7 @@ from math import ceil
 from coloop.plan.settings.distillation import COMPARE_BYTES, compares_words
 from coloop.plan.settings.settings import PLAIN_FAMILIES, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
-from coloop.plan.settings.traced import named
+from coloop.plan.settings.traced import Constant, named
 from coloop.plan.settings.training import (
     Instant,
     TrainingStep,
@@ -277,7 +277,8 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
     # autocast on a GPU; embeddings stay as they are held, and so does the residual stream
     is_cast = casts and weights.scheme in WHOLE and bool(weights.pool.gpus)
     facts, compute = weights.implementation, weights.precision.compute_bytes
-    tokens = named("tokens at once", ceil(work.longest.tokens(rows * work.sides)), "tokens")
+    texts = Constant(rows * work.sides, "texts at once", "as many as fill a pass, or as fit")
+    tokens = named("tokens at once", ceil(work.longest.tokens(texts)), "tokens")
     own = tokens / settings.context_parallel
     is_cut = settings.loss_chunk is not None and settings.loss_chunk < own
     loss = facts.chunk_loss_bytes if is_cut else facts.loss_bytes

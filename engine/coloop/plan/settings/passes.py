@@ -20,50 +20,53 @@ from coloop.plan.settings.traced import Constant, named
 from coloop.spec.lean import record
 from coloop.spec.presets import DeviceFacts
 
-PRODUCT_SHARE = Constant(1.35, "what products alone reach, relative to it")
+FITTED = "published training speeds (tests/bench)"
+COUNTED = "reads and writes of the kernels, counted"
+HOPPER = "FlashAttention-3 (arXiv 2407.08608, figure 5)"
+PRODUCT_SHARE = Constant(1.35, "what products alone reach, relative to it", FITTED)
 """Of `training_share`, what products alone reach: that share counts the FLOPs of the model and the
 time of everything else too."""
-MEMORY_SHARE = Constant(0.85, "share of the bandwidth that kernels reach")
+MEMORY_SHARE = Constant(0.85, "share of the bandwidth that kernels reach", FITTED)
 """Of the bandwidth, what elementwise kernels reach."""
 BACKWARD_ATTENTION = Constant(2.5, "attention backward, relative to forward", "arXiv 2307.08691")
 """FLOPs of attention backward, relative to forward: five products of the two, as flash attention
 recomputes the scores (Dao 2023, arXiv 2307.08691)."""
-FP8_GAIN = Constant(1.8, "speed-up of fp8 products")
+FP8_GAIN = Constant(1.8, "speed-up of fp8 products", FITTED)
 """Speed-up of fp8 products over bfloat16: their peak is twice as high."""
-FP8_CASTS = Constant(5.0, "bytes a value that is cast to fp8")
+FP8_CASTS = Constant(5.0, "bytes a value that is cast to fp8", COUNTED)
 """Bytes a value that goes into an fp8 product: read twice (for its maximum, and to be cast), and
 written once."""
 LOSS_TRAFFIC = {
-    True: Constant(40.0, "bytes read and written a logit"),
-    False: Constant(16.0, "bytes read and written a logit"),
+    True: Constant(40.0, "bytes read and written a logit", COUNTED),
+    False: Constant(16.0, "bytes read and written a logit", COUNTED),
 }
 """Bytes read and written for each logit, with and without a gradient."""
-ADAPTER_TRAFFIC = Constant(6.0, "bytes for each input and output of an adapted matrix")
+ADAPTER_TRAFFIC = Constant(6.0, "bytes for each input and output of an adapted matrix", COUNTED)
 """Bytes for each input and output of an adapted matrix: the input is read again, the output is
 written, scaled and added."""
 LAUNCH_SECONDS = {
-    True: Constant(3.0e-4, "least time of a layer", unit="s"),
-    False: Constant(9.0e-4, "least time of a layer", unit="s"),
+    True: Constant(3.0e-4, "least time of a layer", FITTED, "s"),
+    False: Constant(9.0e-4, "least time of a layer", FITTED, "s"),
 }
 """Least time of a layer forward, with fused kernels and with modules of transformers: kernels are
 launched one by one. Models of transformers take 0.9 ms a layer for a single token too
 (`serving.EAGER_SECONDS`)."""
-EXPERTS_SECONDS = Constant(3.2e-3, "least time of the experts of a layer", unit="s")
+EXPERTS_SECONDS = Constant(3.2e-3, "least time of the experts of a layer", FITTED, unit="s")
 """The same of the experts of a layer: tokens are counted, sorted and sent, and the host waits for
 the counts."""
-BACKWARD_LAUNCHES = Constant(1.5, "launches backward, relative to forward")
+BACKWARD_LAUNCHES = Constant(1.5, "launches backward, relative to forward", FITTED)
 """Launches backward, relative to forward."""
 
 Attention = Literal["flash2", "native", "triton"]
 """Kernels of attention: FlashAttention-2; those written for the tensor cores of the GPU's own
 generation (FlashAttention-3 and 4, cuDNN); FlashAttention in Triton with a bias."""
-FLASH2_SHARE = Constant(0.62, "share of the peak that FlashAttention-2 reaches")
-FLASH2_FLOPS = Constant(360e12, "operations a second of FlashAttention-2", unit="FLOP/s")
+FLASH2_SHARE = Constant(0.62, "share of the peak that FlashAttention-2 reaches", HOPPER)
+FLASH2_FLOPS = Constant(360e12, "operations a second of FlashAttention-2", HOPPER, unit="FLOP/s")
 """FlashAttention-2 does not use the asynchronous tensor cores of Hopper and Blackwell, and is
 hardly faster there (Shah 2024, arXiv 2407.08608, figure 5)."""
-NATIVE_SHARE = Constant(0.52, "share of the peak that attention reaches")
+NATIVE_SHARE = Constant(0.52, "share of the peak that attention reaches", FITTED)
 """Of the peak, forward and backward together: FlashAttention-3 on an H100 and 4 on a B200."""
-TRITON_SHARE = Constant(0.55, "share of FlashAttention-2 that attention reaches")
+TRITON_SHARE = Constant(0.55, "share of FlashAttention-2 that attention reaches", FITTED)
 """Of FlashAttention-2."""
 
 

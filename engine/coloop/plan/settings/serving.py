@@ -23,21 +23,25 @@ GIB = 2**30
 BLOCK = 16
 PREFILL_TOKENS = 8192
 """Most prompt tokens per pass."""
-DRAW_BYTES = Constant(10.0, "bytes a logit while tokens are drawn")
+LOGS = "logs of vLLM"
+OWN = "copies of the logits, counted"
+EAGER = "transformers 4.46 on an A100"
+PUBLISHED = "published throughput of engines (tests/bench)"
+DRAW_BYTES = Constant(10.0, "bytes a logit while tokens are drawn", OWN)
 """Bytes per sequence and vocabulary entry while the torch engine samples: 16-bit logits, float32
 logits and log-probs."""
-SAMPLER_BYTES = Constant(38.5, "bytes a logit in vLLM's sampler")
+SAMPLER_BYTES = Constant(38.5, "bytes a logit in vLLM's sampler", LOGS)
 """Bytes per sequence and vocabulary entry in vLLM's sampler if all sequences sample at once."""
 
 
 LIBRARY_BYTES = {
-    False: Constant(0.14 * GIB, "vLLM outside of torch", unit="B"),
-    True: Constant(0.54 * GIB, "vLLM outside of torch", unit="B"),
+    False: Constant(0.14 * GIB, "vLLM outside of torch", LOGS, "B"),
+    True: Constant(0.54 * GIB, "vLLM outside of torch", LOGS, "B"),
 }
 """Of vLLM's process, without and with communication between GPUs."""
 ASLEEP_BYTES = {
-    False: Constant(0.8 * GIB, "vLLM while it sleeps", unit="B"),
-    True: Constant(2.4 * GIB, "vLLM while it sleeps", unit="B"),
+    False: Constant(0.8 * GIB, "vLLM while it sleeps", LOGS, "B"),
+    True: Constant(2.4 * GIB, "vLLM while it sleeps", LOGS, "B"),
 }
 """The same while it sleeps."""
 
@@ -111,28 +115,28 @@ def asleep_bytes(tensor_parallel: int) -> float:
 # which no further GPU shortens. Checked against published throughput of saturated engines and of
 # single rows.
 
-BANDWIDTH_SHARE = Constant(0.85, "share of the bandwidth that many rows reach")
-COMPUTE_SHARE = Constant(0.40, "share of the peak that generation reaches")
-OVERLAP = Constant(0.75, "share of the shorter that adds to the longer")
+BANDWIDTH_SHARE = Constant(0.85, "share of the bandwidth that many rows reach", PUBLISHED)
+COMPUTE_SHARE = Constant(0.40, "share of the peak that generation reaches", PUBLISHED)
+OVERLAP = Constant(0.75, "share of the shorter that adds to the longer", PUBLISHED)
 """Share of the shorter of compute and memory time that adds to the longer."""
-SINGLE_BANDWIDTH_SHARE = Constant(0.73, "share of the bandwidth that one row reaches")
+SINGLE_BANDWIDTH_SHARE = Constant(0.73, "share of the bandwidth that one row reaches", PUBLISHED)
 """Share of the bandwidth that a single row reaches."""
-COLLECTIVE_SECONDS = Constant(1.0e-5, "least time of a sum over GPUs", unit="s")
+COLLECTIVE_SECONDS = Constant(1.0e-5, "least time of a sum over GPUs", PUBLISHED, unit="s")
 """Minimum time of a sum over a tensor-parallel group."""
-MACHINES_SECONDS = Constant(3.0e-5, "least time of a sum over machines", unit="s")
+MACHINES_SECONDS = Constant(3.0e-5, "least time of a sum over machines", PUBLISHED, unit="s")
 """The same between machines."""
 TOKEN_FLOOR_SECONDS = {
-    "vllm": Constant(0.0032, "least time of a token", unit="s"),
-    "torch": Constant(0.008, "least time of a token", unit="s"),
+    "vllm": Constant(0.0032, "least time of a token", PUBLISHED, "s"),
+    "torch": Constant(0.008, "least time of a token", PUBLISHED, "s"),
 }
 """Minimum time of a step that generates a token of each row, for any model, with CUDA graphs."""
-ROUTED_SECONDS = Constant(1.5e-4, "least time of a layer of experts", unit="s")
+ROUTED_SECONDS = Constant(1.5e-4, "least time of a layer of experts", PUBLISHED, unit="s")
 """The same for a layer of experts, on top."""
-EAGER_SECONDS = Constant(9.0e-4, "least time of a layer", unit="s")
+EAGER_SECONDS = Constant(9.0e-4, "least time of a layer", EAGER, unit="s")
 """Minimum time of a layer where kernels are launched one by one: 0.9 ms for a single token of
 models of 24 to 36 layers in transformers 4.46 on an A100, and about 1 ms in vLLM with
 `enforce_eager` and adapters."""
-PREFILL_SHARE = Constant(0.55, "share of the peak that prompts reach")
+PREFILL_SHARE = Constant(0.55, "share of the peak that prompts reach", PUBLISHED)
 """Of the peak, what a pass over prompts reaches; many tokens share the weights."""
 
 STRATA = (

@@ -45,24 +45,29 @@ from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
-SYNC_LATENCY_SECONDS = Constant(0.05, "least time of a sync", unit="s")
-TENSOR_SECONDS = Constant(8.0e-5, "time of a tensor", unit="s")
+MEASURED = "measured with coloop"
+SYNCS = "published weight syncs (tests/bench)"
+SPEEDS = "published training speeds (tests/bench)"
+SYNC_LATENCY_SECONDS = Constant(0.05, "least time of a sync", SYNCS, unit="s")
+TENSOR_SECONDS = Constant(8.0e-5, "time of a tensor", SYNCS, unit="s")
 """To hand on one tensor of a model: it is copied into a bucket, named, and copied out again."""
-HOST_BYTES_PER_SECOND = Constant(20e9, "bandwidth to host memory", unit="B/s")
+HOST_BYTES_PER_SECOND = Constant(
+    20e9, "bandwidth to host memory", "PCIe 4 and host memory", unit="B/s"
+)
 """Over PCIe and host memory, for offloaded weights and optimizer states."""
-OVERLAPPED = Constant(0.25, "share of the shorter that adds to the longer")
+OVERLAPPED = Constant(0.25, "share of the shorter that adds to the longer", SPEEDS)
 """Of communication and computation that overlap, the share of the shorter that adds to the longer:
 they compete for the same units and memory."""
 
-CPU_SPREAD_SECONDS = Constant(3.0e-2, "time of a layer that is gathered", unit="s")
+CPU_SPREAD_SECONDS = Constant(3.0e-2, "time of a layer that is gathered", MEASURED, unit="s")
 """Per layer and micro-batch if processes hold shards of it."""
-CPU_CALL_SECONDS = Constant(5.0e-3, "time of a call for each process", unit="s")
+CPU_CALL_SECONDS = Constant(5.0e-3, "time of a call for each process", MEASURED, unit="s")
 """Per process of a pool and call on rows: sending its rows, and waiting for the last process."""
 
 RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
 """Share of the layers whose activations are recomputed."""
 ROW_SECONDS = {
-    kind: Constant(seconds, "time of a row", unit="s")
+    kind: Constant(seconds, "time of a row", MEASURED, "s")
     for kind, seconds in {
         "builtin": 2.0e-5,
         "python": 2.5e-5,
@@ -79,11 +84,13 @@ ROW_SECONDS = {
 Those of templates, filters and pairs are processor time of roles in four preset loops, on an Intel
 Xeon beside other work; `code` and `python` are one call in the sandbox of a function that does
 little."""
-CREDIT_SECONDS = Constant(6.0e-3, "least time of advantages", unit="s")
+CREDIT_SECONDS = Constant(6.0e-3, "least time of advantages", MEASURED, unit="s")
 """To compute the advantages of a step, besides the time of its rows."""
-CHAT_TOKEN_SECONDS = Constant(0.02, "time of a token of the service", unit="s")
+CHAT_TOKEN_SECONDS = Constant(
+    0.02, "time of a token of the service", "assumed: 50 tokens a second", unit="s"
+)
 """Per token of an answer by a chat model elsewhere: 50 tokens a second."""
-STAGE_SECONDS = Constant(1.0e-3, "least time of a stage", unit="s")
+STAGE_SECONDS = Constant(1.0e-3, "least time of a stage", MEASURED, unit="s")
 """Minimum time of a stage, for calls and tables."""
 
 

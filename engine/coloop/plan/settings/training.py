@@ -28,11 +28,14 @@ from coloop.spec.lean import record
 # exact against torch's memory tracker on Hugging Face models; the fused one is a fit on published
 # runs of compiled models.
 
-CROSS_ENTROPY_BYTES = Constant(12.0, "bytes a logit")
+TRACKED = "torch's FSDPMemTracker"
+PUBLISHED = "published peaks (tests/bench)"
+MEASURED = "measured with coloop on a CPU"
+CROSS_ENTROPY_BYTES = Constant(12.0, "bytes a logit", TRACKED)
 """Peak bytes per token and vocabulary entry of Hugging Face's loss, all copies."""
-SCORE_BYTES = Constant(8.0, "bytes a logit without a gradient")
+SCORE_BYTES = Constant(8.0, "bytes a logit without a gradient", TRACKED)
 """The same without gradient: 16-bit logits and one fp32 copy."""
-WORKSPACE = Constant(1.2, "peak of a layer's backward pass, relative to what it keeps")
+WORKSPACE = Constant(1.2, "peak of a layer's backward pass, relative to what it keeps", TRACKED)
 """Peak of a layer's recomputation or backward pass, relative to what it keeps."""
 
 
@@ -100,19 +103,19 @@ def _routing(arch: Architecture, each: float) -> float:
 # is taken here.
 
 GIB = 2**30
-CONTEXT_BYTES = Constant(0.6 * GIB, "CUDA context and libraries", unit="B")
+CONTEXT_BYTES = Constant(0.6 * GIB, "CUDA context and libraries", PUBLISHED, unit="B")
 """CUDA context, libraries and their workspaces."""
-COMMUNICATION_BYTES = Constant(0.6 * GIB, "buffers of NCCL", unit="B")
+COMMUNICATION_BYTES = Constant(0.6 * GIB, "buffers of NCCL", PUBLISHED, unit="B")
 """Buffers of the communication library in a pool of several GPUs."""
 FRAGMENTATION: Mapping[Allocator, float] = {
-    "blocks": Constant(0.10, "share that the allocator holds on top"),
-    "segments": Constant(0.03, "share that the allocator holds on top"),
+    "blocks": Constant(0.10, "share that the allocator holds on top", PUBLISHED),
+    "segments": Constant(0.03, "share that the allocator holds on top", PUBLISHED),
 }
 """Share of temporary memory that the allocator holds on top."""
-CPU_PROCESS_BYTES = Constant(0.4 * GIB, "process with torch and transformers", unit="B")
+CPU_PROCESS_BYTES = Constant(0.4 * GIB, "process with torch and transformers", MEASURED, unit="B")
 """A worker process with torch and transformers, measured; on a CPU, in place of a GPU's context."""
-HEAP_SHARE = Constant(0.17, "share of activations that the heap holds on top")
-HEAP_SHARE_OF_ADAPTERS = Constant(0.75, "share of activations that the heap holds on top")
+HEAP_SHARE = Constant(0.17, "share of activations that the heap holds on top", MEASURED)
+HEAP_SHARE_OF_ADAPTERS = Constant(0.75, "share of activations that the heap holds on top", MEASURED)
 """Heap overhead of a CPU process, as a share of the activations that it keeps: intermediates leave
 holes between them, with adapters one more at every matrix. Measured on a Llama with 135M
 parameters, 2,048 to 4,096 tokens in float32, in kB per token and layer: 50 counted, 53 to 61

@@ -29,12 +29,12 @@ WHOLE: tuple[Scheme, ...] = ("single", "replicas")
 """Schemes without shards; with `replicas` each process has everything."""
 
 OPTIMIZER_STATES = {
-    "adamw": Constant(2.0, "states a parameter"),
-    "adamw8bit": Constant(0.51, "states a parameter"),
-    "muon": Constant(1.0, "states a parameter"),
-    "lion": Constant(1.0, "states a parameter"),
-    "sgd": Constant(1.0, "states a parameter"),
-    "rmsprop": Constant(1.0, "states a parameter"),
+    "adamw": Constant(2.0, "states a parameter", "torch.optim"),
+    "adamw8bit": Constant(0.51, "states a parameter", "bitsandbytes"),
+    "muon": Constant(1.0, "states a parameter", "torch.optim"),
+    "lion": Constant(1.0, "states a parameter", "torch.optim"),
+    "sgd": Constant(1.0, "states a parameter", "torch.optim"),
+    "rmsprop": Constant(1.0, "states a parameter", "torch.optim"),
 }
 """States per parameter in its own dtype (8-bit: two bytes and block scales)."""
 

@@ -68,7 +68,8 @@ class TracedMachine(Machine):
     @property
     def tokens_at_once(self) -> Any:
         said = "tokens that fill a pass"
-        return leaf(Machine.tokens_at_once.fget(self), said, "tokens")  # type: ignore[attr-defined]
+        filled = Machine.tokens_at_once.fget(self)  # type: ignore[attr-defined]
+        return leaf(filled, said, "tokens", "more at once are no faster")
 
     def visible_bytes(self, pool: PoolShare) -> Any:
         source = self.preset.gpu or self.preset.title
@@ -171,7 +172,9 @@ def _weights(weights: Weights, survey: Survey, reasons: Mapping[str, Decision]) 
     if weights.held != weights.precision:
         traced.held = replace(
             traced.precision,
-            frozen_bytes=leaf(weights.held.frozen_bytes, "bytes of a frozen parameter", "B"),
+            frozen_bytes=leaf(
+                weights.held.frozen_bytes, "bytes of a frozen parameter", "B", source
+            ),
         )
     traced.pool = survey.machine.pools[weights.pool.name]
     traced.shards = leaf(weights.shards, "data-parallel ranks", "", "GPUs of the pool")

@@ -177,7 +177,10 @@ def _phases(traced: _Traced) -> Iterator[_Phase]:
         }
         step = whole = None
         if not times.missing.keys() & needed.keys():
-            named_seconds = {name: leaf(value, name, "s") for name, value in seconds.items()}
+            named_seconds = {
+                name: leaf(value, name, "s", "a stage of the step")
+                for name, value in seconds.items()
+            }
             _, counted = times.step_of(phase, named_seconds)
             step = as_weighted_sum(counted)
         if step is not None and phase.steps:
@@ -240,7 +243,7 @@ def _peak(pool: PoolMemory) -> PeakTerm:
         if stage in stages
     }
     named_parts = [
-        leaf(float(size), f"{part.replace('_', ' ')} of {node}", "B")
+        leaf(float(size), f"{part.replace('_', ' ')} of {node}", "B", "a part of the memory")
         for (node, part, _), size in there.items()
     ]
     return PeakTerm(pool=pool.pool.name, term=_term(added(named_parts), "B", PEAK))
