@@ -132,3 +132,31 @@ def test_a_phase_that_evaluates_more_rarely_spends_less_on_it():
     each = stage_of(found.estimate, "probe.evaluate").seconds
     often, rarely = (phase.step_seconds for phase in found.phases)
     assert often - rarely == pytest.approx(each / 20 - each / 200)
+
+
+def test_a_model_that_only_an_evaluation_runs_takes_memory_there():
+    """8 GPUs share 4,096 rows, 512 each, of which 8,192 tokens are read at once: what a layer of
+    Qwen2.5-7B makes of a token, and two layers that are gathered."""
+    nodes = {"judge": REWARD_MODEL, "held_out": held_out(512), "start": None}
+    probe = {"kind": "evaluate", "instead_of": "problems", "metrics": ["score"]}
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+        "actor.rollouts -> judge.rollouts",
+        "held_out.rows -> probe.rows",
+        "judge.scores -> probe.scores",
+    ]
+    found = explain(build(nodes=nodes | {"probe": probe}, edges=edges))
+    step = explain(build(nodes=nodes, edges=[*edges[:4], "judge.scores -> actor.rewards"]))
+
+    assert "judge.score" not in found.phases[0].stages
+    only, always = (
+        {
+            part.part: part.bytes
+            for part in one.estimate.gpus[0].parts
+            if part.node == "judge" and part.stages == ("judge.score",)
+        }
+        for one in (found, step)
+    )
+    assert only["activations"] == always["activations"] > 8192 * 3584 * 2

@@ -37,7 +37,7 @@ from coloop.plan.settings.weights import Weights
 from coloop.plan.weight_buckets import GPU_BYTES, gather_buffer_bytes
 from coloop.spec.heads import head_of
 from coloop.spec.lean import record
-from coloop.spec.table_sizes import loss_chunk
+from coloop.spec.table_sizes import TableSize, loss_chunk
 
 Part = Literal[
     "weights",
@@ -122,7 +122,7 @@ class Memory:
         saved = [
             f"{held.name}.checkpoint" for held in self._weights(pool) if self._is_put_together(held)
         ]
-        stages = (*self._stages_of[pool.name], *saved)
+        stages = (*self._stages_of[pool.name], *saved, *self._only_evaluated(pool))
         for engine in self._engines(pool):
             self.sleeps[engine.weights.name, pool.name] = self._sleep(engine)
         claims = [*self._process(pool, stages), *self._resting(pool, stages)]
@@ -338,12 +338,34 @@ class Memory:
             and weights.shards * weights.update.tensor_parallel > 1
         )
 
+    def _only_evaluated(self, pool: PoolShare) -> list[str]:
+        """Scorers with weights in this pool that only evaluations run."""
+        survey = self._survey
+        scored = (stage for load in survey.probes.values() for stage in load.stages)
+        return [
+            stage
+            for stage in dict.fromkeys(scored)
+            if stage not in survey.stages
+            and stage.endswith(".score")
+            and survey.pool_of(stage) is pool
+        ]
+
+    def _scored_rows(self, node: str) -> TableSize:
+        """Rows of a step that a node scores, else those of an evaluation."""
+        survey, stage = self._survey, f"{node}.score"
+        if stage in survey.stages:
+            return survey.counts.worked_on(node).mean
+        evaluated = [name for name, load in survey.probes.items() if stage in load.stages]
+        passes = (counts for name in evaluated for counts in survey.passes_of(name))
+        tables = (counts.worked_on(node).mean for counts in passes)
+        return max(tables, key=lambda table: table.rows * table.length_max)
+
     def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
         for node in weights.members:
             stage = f"{node}.score"
             if stage not in stages or self._survey.engine_of(node) is not None:
                 continue
-            table = self._survey.counts.worked_on(node).mean
+            table = self._scored_rows(node)
             shares = weights.pool.places if weights.scheme == "single" else weights.shards
             rows = max(table.rows * table.sides / max(shares, 1), 1.0)
             tokens = max(min(PREFILL_TOKENS, rows * table.length_max), table.length_max)
