@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -151,15 +151,13 @@ def _columns(tables: Sequence[TableSize]) -> tuple[tuple[str, float, float], ...
 
 UNKNOWN_COLUMN = 0.25
 """Length of an unknown column relative to the prompt."""
-OF_COMPLETION = re.compile(r"\b(completion|chosen|rejected)\b")
-OF_SIDE = re.compile(r"\b(completion|chosen|rejected|a|b)\b")
-"""The same where rows have two sides, which judges see as `a` and `b`."""
 BRACES = re.compile(r"{{\s*(.*?)\s*}}", re.S)
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 MARKUP = re.compile(r"{{.*?}}|{%.*?%}|{#.*?#}", re.S)
 
 
 def has_completion(texts: Sequence[str]) -> bool:
-    return any(OF_COMPLETION.search(name) for text in texts for name in BRACES.findall(text))
+    return any(_is_completion(word, 1) for text in texts for word in _words(text))
 
 
 def filled(
@@ -174,16 +172,45 @@ def filled(
     if unknown is None:
         unknown = UNKNOWN_COLUMN * rows.prompt, UNKNOWN_COLUMN * rows.prompt_max
     known = {name: (mean, most) for name, mean, most in rows.columns}
-    of_completion = OF_SIDE if rows.sides > 1 else OF_COMPLETION
-    mean = most = per_character * sum(len(MARKUP.sub("", text)) for text in texts)
-    for name in (name for text in texts for name in BRACES.findall(text)):
-        column = next((known[word] for word in re.findall(r"\w+", name) if word in known), None)
-        if column is None and of_completion.search(name):
-            column = rows.written, rows.written_max
-        elif column is None:
-            column = (rows.prompt, rows.prompt_max) if "prompt" in name else unknown
-        mean, most = mean + column[0], most + column[1]
+    mean = most = per_character * sum(map(_written_out, texts))
+    for text in texts:
+        for word in _words(text, known, rows.sides):
+            if word in known:
+                column = known[word]
+            elif _is_completion(word, rows.sides):
+                column = rows.written, rows.written_max
+            else:
+                column = (rows.prompt, rows.prompt_max) if "prompt" in word else unknown
+            mean, most = mean + column[0], most + column[1]
     return mean, most
+
+
+def _words(text: str, known: Collection[str] = (), sides: int = 1) -> Iterator[str]:
+    """The name of each value in the braces of a text: of `row.answer | upper` that of a column,
+    without one the first."""
+    for expression in BRACES.findall(text):
+        shown = re.split(r"\||\bif\b", QUOTED.sub("", expression))[0]
+        for value in re.split(r"[~+]", shown):
+            names = re.findall(r"\w+", value)
+            columns = (n for n in names if n in known or "prompt" in n or _is_completion(n, sides))
+            yield from [next(columns, names[0])] if names else []
+
+
+def _written_out(text: str) -> int:
+    """Characters of a text outside of its expressions, and of what they quote."""
+    quoted = (one for found in BRACES.findall(text) for one in QUOTED.findall(_shown(found)))
+    return len(MARKUP.sub("", text)) + sum(len(one) - 2 for one in quoted)
+
+
+def _shown(expression: str) -> str:
+    """An expression without its filters, whose arguments are not shown."""
+    return expression.partition(" | ")[0]
+
+
+def _is_completion(word: str, sides: int) -> bool:
+    """Whether a name is that of a completion. Judges see the two sides of a pair as `a` and `b`."""
+    is_side = word in ("chosen", "rejected") or (sides > 1 and word in ("a", "b"))
+    return "completion" in word or is_side
 
 
 # How many logits are held at once, decided here once: update, scoring and engine compute by it,

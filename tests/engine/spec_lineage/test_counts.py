@@ -7,7 +7,7 @@ import pytest
 from coloop.spec.io import from_dict
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
-from coloop.spec.table_sizes import TableSize
+from coloop.spec.table_sizes import TableSize, filled
 
 TINY = {"type": "scratch", "architecture": "tiny-qwen3"}
 WRITER = {"kind": "actor", "model": TINY, "algorithm": {"rewards": {"name": "grpo"}}}
@@ -164,6 +164,28 @@ def test_a_template_is_as_long_as_its_text_and_the_columns_that_it_names() -> No
 
     asked = counts.of("ask", "rows").mean
     assert (asked.prompt, asked.prompt_max) == (5 + 20 + 2, 5 + 30 + 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("{{ prompt | replace('hint', '') }}", 8),
+        ("{{ row.question }}", 20),
+        ("{{ question ~ hint }}", 24),
+        ("{{ rows[0].completion }}", 5),
+        ("{{ '0123456789ABCDEF' ~ bob.completion ~ '' if bob.completion }}", 5 + 5),
+        ("{{ 1 }}", 2),
+        ("{% if hint %}{{ hint }}{% endif %}", 4),
+    ],
+)
+def test_an_expression_is_as_long_as_the_columns_before_its_filters(
+    text: str, tokens: float
+) -> None:
+    """A prompt of 8 tokens and a completion of 5; 16 quoted characters are 5 tokens; without a
+    column a quarter of the prompt."""
+    rows = TableSize(prompt=8.0, written=5.0, columns=COLUMNS)
+
+    assert filled(rows, [text], 1 / 3.2)[0] == tokens
 
 
 def test_a_judge_reads_what_its_template_shows_of_a_completion() -> None:
