@@ -35,6 +35,7 @@ from coloop.spec.groups import (
     writing_pools,
 )
 from coloop.spec.io import content_hash
+from coloop.spec.lean import record
 from coloop.spec.nodes import model_of
 
 
@@ -60,18 +61,33 @@ def compile_plan(
         unrolled = Unrolled(spec)
     settings, compiler = unrolled.settings(root, conditions), Compiler(unrolled)
     usual = unrolled.lineages.at({})
+    placed = place_weights(spec, settings)
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
-        pools=pools_of(spec, settings.survey.machine),
-        weights=tuple(
-            _weights_plan(spec, group, settings) for group in weights_groups(spec).values()
-        ),
+        pools=placed.pools,
+        weights=placed.weights,
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=tuple(with_loads(probe, spec, usual) for probe in compiler.probes({})),
         decisions=settings.decisions,
     )
     return plan.model_copy(update={"explain": explain(plan)})
+
+
+@record
+class Placed:
+    """The part of a plan that no phase changes."""
+
+    pools: tuple[PoolPlan, ...]
+    weights: tuple[WeightsPlan, ...]
+
+
+def place_weights(spec: LoopSpec, settings: Resolved) -> Placed:
+    groups = weights_groups(spec).values()
+    return Placed(
+        pools=pools_of(spec, settings.survey.machine),
+        weights=tuple(_weights_plan(spec, group, settings) for group in groups),
+    )
 
 
 class Compiler:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.plan.compile import compile_plan
+from coloop.plan.compile import Placed, compile_plan, place_weights
 from coloop.plan.refusals import LATER, cause_of, check_parts, refusal
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.settings import SPLIT_FAMILIES, EnginePlan
@@ -60,6 +60,15 @@ def check_run(
     return RunCheck(plan=plan, refusals=_one_per_cause(spec, check_runs(spec, plan)))
 
 
+def refusals_of(
+    spec: LoopSpec, unrolled: Unrolled, *, root: Path | None = None
+) -> tuple[Diagnostic, ...]:
+    """The reasons against a run as of `check_run`, without a plan of the phases. The stages of
+    `unrolled` must be in order."""
+    placed = place_weights(spec, unrolled.settings(root))
+    return _one_per_cause(spec, [*check_drawn(spec), *check_machine(spec, placed)])
+
+
 def refused_words(refusals: Sequence[Diagnostic]) -> str:
     """The reasons for a refusal in one sentence. No flag overrides them."""
     return refused_because(*(refusal.message for refusal in refusals))
@@ -79,7 +88,7 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
     return [*check_parts(spec), *check_unused(spec)]
 
 
-def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
+def check_machine(spec: LoopSpec, plan: Plan | Placed) -> list[Diagnostic]:
     """Engines, backends, pools and their settings that are unavailable."""
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
     return [

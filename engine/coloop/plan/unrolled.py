@@ -6,6 +6,7 @@ reported in `problems`. Callers decide whether that is an error.
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
+from coloop.plan.settings.tables import Tables
 from coloop.plan.stages import Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
 from coloop.spec.algorithm import node_algorithms, reads
@@ -59,9 +61,14 @@ class UnrolledPhase:
 class Unrolled:
     """The steps and probes of one spec."""
 
-    def __init__(self, spec: LoopSpec, lineages: Lineages | None = None) -> None:
+    def __init__(
+        self, spec: LoopSpec, lineages: Lineages | None = None, tables: Tables | None = None
+    ) -> None:
         self.spec = spec
         self.lineages = lineages if lineages is not None else Lineages(spec)
+        self.tables = tables if tables is not None else Tables(self.lineages)
+        self._conditions: Conditions | None = None
+        """Of this machine, once they were looked at."""
         self.problems: list[str] = []
         """Messages on why stages cannot be ordered."""
         self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
@@ -76,15 +83,22 @@ class Unrolled:
 
     def again(self, spec: LoopSpec) -> "Unrolled":
         """The same steps for a spec that differs only in how they are executed."""
-        other = Unrolled(spec, self.lineages)
+        other = copy(self)
         other.__dict__["phases"] = self.phases
-        other._probes = self._probes
+        other.spec, other.problems, other._settings = spec, [], {}
+        return other
+
+    def resized(self, spec: LoopSpec) -> "Unrolled":
+        """The same steps for a spec with other numbers of rows or tokens."""
+        other = self.again(spec)
+        other.tables = Tables(Lineages(spec))
         return other
 
     def settings(self, root: Path | None = None, conditions: Conditions | None = None) -> Resolved:
         """Values for open settings of these steps; by default for a run that starts on this
         machine. Without `root` no file is opened."""
-        conditions = conditions or conditions_here()
+        if conditions is None:
+            conditions = self._conditions = self._conditions or conditions_here()
         if (root, conditions) not in self._settings:
             loads = [
                 PhaseLoad(
@@ -95,7 +109,9 @@ class Unrolled:
                 for phase in self.phases
             ]
             probes = {probe.node: _load_of(probe) for probe in self.probes({})}
-            self._settings[root, conditions] = Resolved(self.spec, loads, probes, root, conditions)
+            self._settings[root, conditions] = Resolved(
+                self.spec, loads, probes, root, conditions, self.tables
+            )
         return self._settings[root, conditions]
 
     def expected_steps(self, phase: UnrolledPhase, root: Path | None = None) -> int:

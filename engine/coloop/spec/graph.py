@@ -153,6 +153,7 @@ class Graph:
         self._into: dict[str, list[Edge]] = {}
         self._out: dict[str, list[Edge]] = {}
         self._walks: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
+        self._teaching_ports: dict[str, tuple[str, ...]] = {}
         for edge in spec.edges:
             self._into.setdefault(edge.target.node, []).append(edge)
             self._out.setdefault(edge.source.node, []).append(edge)
@@ -204,11 +205,12 @@ class Graph:
 
     def teaching_ports(self, node: str) -> tuple[str, ...]:
         """Connected teaching ports of a node, in the order of the port table."""
-        kind = self.spec.kind_of(node)
-        if kind is None:
-            return ()
-        used = {edge.target.port for edge in self.edges_into(node) if self.teaches(edge)}
-        return tuple(port for port in PORTS[kind].teaching if port in used)
+        if node not in self._teaching_ports:
+            kind = self.spec.kind_of(node)
+            used = {edge.target.port for edge in self.edges_into(node) if self.teaches(edge)}
+            ports = PORTS[kind].teaching if kind else ()
+            self._teaching_ports[node] = tuple(port for port in ports if port in used)
+        return self._teaching_ports[node]
 
     def learners(self) -> tuple[str, ...]:
         """Nodes with a connected teaching port, in the order they are written."""

@@ -6,7 +6,9 @@ import pytest
 from tests.engine.estimate.conftest import stage_of
 
 from coloop.plan.cost import estimate, explain
+from coloop.plan.run_check import check_run, refusals_of
 from coloop.plan.unrolled import Unrolled
+from coloop.spec.paths import apply_overrides
 
 RL = {"name": "rl", "learn": ["actor"]}
 
@@ -187,3 +189,37 @@ def test_a_phase_that_sets_its_rows_is_estimated_with_them(tiny):
     assert many["actor.learn"] == pytest.approx(
         next(s.seconds for s in alone.estimate.stages if s.stage == "actor.learn")
     )
+
+
+def test_a_variant_is_estimated_as_if_it_stood_alone(grpo):
+    spec = grpo(schedule={"steps": 5})
+    variant = apply_overrides(
+        spec,
+        {"nodes.actor.training.micro_batch": 2, "nodes.actor.rollout.gpu_memory_utilization": 0.4},
+    )
+    unrolled = Unrolled(spec)
+    explain(spec, unrolled)
+
+    assert explain(variant, unrolled.again(variant)) == explain(variant)
+
+
+def test_other_numbers_of_rows_are_counted_again(grpo):
+    """128 prompts and 8 completions each are 1,024 rows to learn from; half of the prompts 512."""
+    spec = grpo(schedule={"steps": 5})
+    fewer = apply_overrides(spec, {"nodes.problems.rows_per_step": 64})
+    unrolled = Unrolled(spec)
+
+    counts = unrolled.settings().survey.counts
+    assert counts.taught("actor", "rewards").mean.rows == 128 * 8
+    counts = unrolled.resized(fewer).settings().survey.counts
+    assert counts.taught("actor", "rewards").mean.rows == 64 * 8
+
+
+def test_refusals_of_a_variant_are_those_of_its_plan(grpo):
+    spec = grpo(schedule={"steps": 5})
+    variant = apply_overrides(spec, {"nodes.actor.training.backend": "megatron"})
+
+    found = refusals_of(variant, Unrolled(spec).again(variant))
+
+    assert found == check_run(variant).refusals
+    assert found

@@ -223,7 +223,7 @@ class BySizes:
                 workers=next(iter(survey.machine.pools.values())).workers,
             )
             conditions = replace(survey.conditions, begun=begun)
-            resolved = self._unrolled.again(spec).settings(self._root, conditions)
+            resolved = self._unrolled.resized(spec).settings(self._root, conditions)
             self._times[sizes] = Times(spec, resolved.survey, resolved.memory)
         return self._times[sizes]
 

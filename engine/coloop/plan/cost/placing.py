@@ -99,7 +99,7 @@ def place(
         tried += 1
         try:
             other = apply_overrides(spec, changes)
-            cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
+            cost = explain(other, Unrolled(other, unrolled.lineages, unrolled.tables), root=root)
         except ColoopError:
             continue
         if cost.estimate.fits:
@@ -107,7 +107,7 @@ def place(
     suggested, taken, reason = None, dict[str, Any](), _why_none(now, gpus, tried)
     for _, _, changes in sorted(fitting, key=lambda candidate: candidate[:2]):
         other = apply_overrides(spec, changes)
-        cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
+        cost = explain(other, Unrolled(other, unrolled.lineages, unrolled.tables), root=root)
         gain = now.step_of_parts - cost.step_of_parts
         if yours.fits and gain < LEAST_GAIN * now.step_of_parts:
             break

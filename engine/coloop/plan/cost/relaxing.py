@@ -14,7 +14,7 @@ from typing import Any
 from coloop.errors import SpecProblem
 from coloop.plan.cost.estimator import explain
 from coloop.plan.cost.report import Explanation, GpuEstimate
-from coloop.plan.run_check import check_run
+from coloop.plan.run_check import check_run, refusals_of
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.unrolled import Unrolled
 from coloop.plan.unused import unused_by_backend
@@ -49,16 +49,29 @@ class Prices:
         self.unrolled = Unrolled(spec)
         self.root = root
         self.asked = 0
+        self._variants: dict[int, Unrolled] = {id(spec): self.unrolled}
+        """By the identity of a variant, which its entry keeps alive."""
+        self._refusals: dict[int, tuple[Diagnostic, ...]] = {}
 
     def of(self, spec: LoopSpec) -> Explanation:
         self.asked += 1
-        first = spec is self.unrolled.spec
-        return explain(spec, self.unrolled if first else self.unrolled.again(spec), root=self.root)
+        return explain(spec, self._unrolled(spec), root=self.root)
+
+    def _unrolled(self, spec: LoopSpec) -> Unrolled:
+        if id(spec) not in self._variants:
+            self._variants[id(spec)] = self.unrolled.again(spec)
+        return self._variants[id(spec)]
 
     def refusals(self, spec: LoopSpec) -> tuple[Diagnostic, ...]:
         """Why a run would refuse one variant."""
-        unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
-        return check_run(spec, unrolled, root=self.root).refusals
+        unrolled = self._unrolled(spec)
+        if id(spec) not in self._refusals:
+            self._refusals[id(spec)] = (
+                check_run(spec, unrolled, root=self.root).refusals
+                if unrolled is self.unrolled
+                else refusals_of(spec, unrolled, root=self.root)
+            )
+        return self._refusals[id(spec)]
 
     def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
         """Why a run would refuse the answer: the refusals of the original loop, if it has any, or

@@ -20,6 +20,7 @@ from coloop.plan.settings.probes import ProbeLoad
 from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.settings import Decision, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.tables import Tables
 from coloop.plan.settings.throughput import Clock
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
@@ -38,12 +39,14 @@ class Resolved:
         probes: Mapping[str, ProbeLoad],
         root: Path | None,
         conditions: Conditions,
+        tables: Tables | None = None,
     ) -> None:
         """`phases`: what each phase teaches and runs; `probes`: what each evaluation runs. Without
-        `root`, the folder for relative model paths, no file is opened."""
+        `root`, the folder for relative model paths, no file is opened. `tables`: those of variants
+        of the loop, counted before."""
 
         def survey_of(workers: int) -> Survey:
-            return Survey(spec, root, phases, probes, conditions, workers)
+            return Survey(spec, root, phases, probes, conditions, workers, tables)
 
         settled, processes = settle(spec, conditions, survey_of)
         survey, memory = self.survey, self.memory = settled.survey, settled.memory

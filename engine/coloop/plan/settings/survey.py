@@ -10,23 +10,23 @@ decided along the way, each with its reason; those that depend on memory are add
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from coloop.plan.settings.engines import Engine, Engines
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.measured import UNCORRECTED, lengths_as
-from coloop.plan.settings.probes import ProbeLoad, counts_of_passes
+from coloop.plan.settings.probes import ProbeLoad
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import Note, UpdateSettings
+from coloop.plan.settings.tables import Counted, Tables, Texts
 from coloop.plan.settings.updates import Updates
 from coloop.plan.settings.weights import Weights
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import reasons
 from coloop.spec.lean import record
+from coloop.spec.lineage import Lineages
 from coloop.spec.lineage.counts import RowCounts
-from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
 from coloop.spec.table_sizes import USUAL_BAND, mean_written
 
@@ -55,13 +55,14 @@ class Survey(Outline):
         probes: Mapping[str, ProbeLoad] | None = None,
         conditions: Conditions | None = None,
         workers: int = 1,
+        tables: Tables | None = None,
     ) -> None:
         conditions = conditions or conditions_here()
+        self.tables = tables or Tables(Lineages(spec))
         super().__init__(spec, root, conditions, workers)
         self.phases = tuple(phases)
         self.probes = probes or {}
         """By evaluation, what it runs."""
-        self.passes: dict[str, Sequence[RowCounts]] = {}
         self.settling = Updates(self)
         self.dtypes, self.bases = self.settling.dtypes, self.settling.bases
         self.updates: dict[str, UpdateSettings] = {}
@@ -74,7 +75,10 @@ class Survey(Outline):
         for owner in self.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
-        self.counts = self._count(min(vocabularies, default=None))
+        self._counted = self._count(min(vocabularies, default=None))
+        self.counts = self._counted.counts
+        """Of a step, over the edges of all phases."""
+        self.passes: dict[str, Sequence[RowCounts]] = {}
         engines = Engines(outline=self, weights=self.weights, counts=self.counts)
         self.settings = dict(engines.settle())
         """By weights group and pool."""
@@ -85,10 +89,10 @@ class Survey(Outline):
     def find_engines(self) -> None:
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
-    def _count(self, smallest_vocabulary: int | None) -> RowCounts:
+    def _count(self, smallest_vocabulary: int | None) -> Counted:
         """Rows and text lengths of every table, over the edges of all phases."""
         is_characters = (smallest_vocabulary or 10**9) <= CHARACTER_VOCABULARY
-        lineage = lineage_throughout(self.spec)
+        walk = self.tables.walk
         lengths = {}
         for name, node in self.spec.nodes.items():
             if isinstance(node, DatasetNode):
@@ -97,26 +101,17 @@ class Survey(Outline):
                 if measured.reason:
                     value = f"prompts of {texts.prompt:.0f}, at most {texts.prompt_max:.0f}"
                     self.decide(f"nodes.{name}.tokens", value, measured.reason)
-                readers = (edge.target for edge in lineage.walk.out_of(name))
-                if {
-                    (lineage.walk.kinds[reader.node], reader.port) for reader in readers
-                } - READ_WHOLE:
+                readers = (edge.target for edge in walk.out_of(name))
+                if {(walk.kinds[reader.node], reader.port) for reader in readers} - READ_WHOLE:
                     self._note_rows(name, node, measured)
         written = {} if is_characters else dict(self._completions())
-        self._texts: dict[str, Any] = {
-            "lengths": lengths,
-            "is_characters": is_characters,
-            "written": written,
-        }
-        return RowCounts(lineage, overrides={}, **self._texts)
+        return self.tables.of(Texts(lengths=lengths, is_characters=is_characters, written=written))
 
     def passes_of(self, probe: str) -> Sequence[RowCounts]:
         """Rows in each pass of an evaluation that runs stages on rows of its own."""
         if probe not in self.passes:
             load = self.probes.get(probe, ProbeLoad())
-            self.passes[probe] = counts_of_passes(
-                self.spec, probe, load, self.counts, **self._texts
-            )
+            self.passes[probe] = self._counted.passes_of(self.spec, probe, load)
         return self.passes[probe]
 
     def _completions(self) -> Iterator[tuple[str, float]]:

@@ -418,6 +418,14 @@ class Lineages:
     def at(self, overrides: Mapping[str, Any]) -> Lineage:
         """The lineage under the values that a phase sets."""
         dead = self._spec.graph.dead_edges(overrides)
+        return self._of(dead)
+
+    @cached_property
+    def throughout(self) -> Lineage:
+        """The lineage over the edges that live in any phase."""
+        return self._of(_dead_throughout(self._spec))
+
+    def _of(self, dead: frozenset[str]) -> Lineage:
         if dead not in self._known:
             self._known[dead] = Lineage(self._spec, dead=dead)
         return self._known[dead]
@@ -427,5 +435,8 @@ def lineage_throughout(
     spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
 ) -> Lineage:
     """The lineage of a loop over the edges that live in any phase."""
-    dead = frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
-    return Lineage(spec, known_columns, dead)
+    return Lineage(spec, known_columns, _dead_throughout(spec))
+
+
+def _dead_throughout(spec: LoopSpec) -> frozenset[str]:
+    return frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
