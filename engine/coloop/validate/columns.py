@@ -118,6 +118,47 @@ def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
                 yield from _check_name(facts, f"nodes.{name}.{field}", word, tables)
 
 
+def missing_columns(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Columns that texts, functions and fields read and that rows of a dataset do not have: the
+    dataset and the column."""
+    for word, tables in _names_read(facts):
+        owner, dot, column = word.partition(".")
+        for table in tables:
+            datasets = [
+                name for name in table.names.exact if isinstance(facts.nodes[name], DatasetNode)
+            ]
+            if table.gives(word) or word in facts.nodes or not datasets:
+                continue
+            if not dot:
+                yield datasets[0], word
+            elif owner in datasets:
+                yield owner, column
+
+
+def _names_read(facts: Facts) -> Iterator[tuple[str, list[Table]]]:
+    """Every name that a node reads, bare or `node.column`, with the rows in which it is looked up;
+    a parameter is read from some of them."""
+    for name, node in facts.nodes.items():
+        tables = [] if isinstance(node, ToolNode) else tables_of_texts(facts, name, node)
+        for snippet in texts_of(node) if tables else ():
+            names = names_in_text(snippet.content)
+            dotted = {word for word, _ in names.dotted} - names.alone
+            for word in names.bare - dotted:
+                yield word, tables
+            for pair in names.dotted:
+                yield ".".join(pair), tables
+        own = own_tables(facts, name)
+        for snippet in all_code_of(facts, node) if own else ():
+            if snippet.function is not None:
+                for word in names_in_function(snippet.content, snippet.function).parameters:
+                    some = any(table.gives(word) for table in own)
+                    if word not in RESERVED[snippet.function] and not some:
+                        yield word, own
+        for _, column, rows in (*_of_pairs(facts, name), *_column_fields(facts, name, node)):
+            if column is not None and not any(table.gives(column) for table in rows):
+                yield column, rows
+
+
 def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
     """Scorers that a node reads by name are connected to it."""
     for name, node in facts.nodes.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from coloop.explain.rehearsal import rehearsed
+from coloop.plan.run_check import check_run
 from coloop.spec.io import from_dict, load, require, to_dict
 from coloop.validate import validate
 
@@ -239,3 +240,58 @@ def test_no_service_is_asked() -> None:
 
     assert to_dict(made.spec)["nodes"]["judge"]["source"]["type"] == "python"
     assert "`judge`: made-up scores instead of the service at judge.example" in made.notes
+
+
+HUB = """
+coloop: 1
+name: hub
+nodes:
+  problems:
+    kind: dataset
+    source: {type: hub, path: some/problems}
+    columns: {prompt: question}
+    rows_per_step: 4
+  hard: {kind: filter, keep: [{rule: regex, column: level, pattern: "[345]"}], fill: {rows: 64}}
+  ask: {kind: template, text: "{{ problems.subject }}: {{ prompt }} ({{ source }})"}
+  actor:
+    kind: actor
+    model: {type: pretrained, path: Qwen/Qwen2.5-0.5B}
+    rollout: {completions_per_prompt: 4}
+    algorithm: {rewards: {name: grpo}}
+    training: {backend: megatron, pipeline_parallel: 2, context_parallel: 2, implementation: verl}
+  exact: {kind: reward, source: {type: builtin, name: exact_match, column: solution}}
+  short:
+    kind: reward
+    source:
+      type: python
+      code: "def reward(prompts, completions, limit, **columns): return [0.0 for _ in prompts]"
+edges:
+  - problems.rows -> hard.rows
+  - hard.rows -> ask.rows
+  - ask.rows -> actor.prompts
+  - actor.rollouts -> exact.rollouts
+  - actor.rollouts -> short.rollouts
+  - exact.scores -> actor.rewards
+  - short.scores -> actor.rewards
+schedule: {steps: 4}
+hardware: {preset: 8xH100}
+"""
+
+
+def test_made_rows_have_every_column_that_filters_texts_and_functions_read() -> None:
+    found = rehearsed(load(HUB))
+
+    rows = to_dict(found.spec)["nodes"]["problems"]["source"]["rows"]
+    assert {"question", "level", "subject", "source", "solution", "limit"} <= rows[0].keys()
+    assert all(row["level"] in ("3", "4", "5") for row in rows)
+    assert validate(found.spec).ok
+    assert check_run(found.spec).refusals == ()
+
+
+@pytest.mark.parametrize("path", sorted(LOOPS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.sample(6)
+def test_a_rehearsal_of_every_preset_is_valid(path: Path) -> None:
+    found = rehearsed(load(path), root=LOOPS)
+
+    assert validate(found.spec, root=LOOPS).ok
+    assert check_run(found.spec, root=LOOPS).refusals == ()

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from coloop.explain.rehearsal.lines import scripted
+from coloop.explain.rehearsal.lines import scripted, text_for
 from coloop.plan.settings.architecture import UnknownArchitecture, count_parameters
 from coloop.plan.settings.facts import architecture_of
 from coloop.spec.builtins import Choice, CodeTests
@@ -15,8 +16,11 @@ from coloop.spec.data import FileSource, HubSource
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
 from coloop.spec.model import Model, PretrainedModel, RunModel, ScratchModel
-from coloop.spec.nodes import DatasetNode, TemplateNode, model_of
+from coloop.spec.nodes import DatasetNode, FilterNode, TemplateNode, model_of
 from coloop.spec.rollout import CHAT
+from coloop.spec.shaping import RegexRule
+from coloop.validate.columns import missing_columns
+from coloop.validate.facts import Facts
 from coloop.validate.texts import names_in_function
 
 STEPS = 2
@@ -55,6 +59,7 @@ def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -
 FREE_TRAINING = (
     *("backend", "micro_batch", "dtype", "master_weights", "gradient_checkpointing"),
     *("zero_stage", "offload", "tensor_parallel", "expert_parallel", "reshard_after_forward"),
+    *("pipeline_parallel", "context_parallel", "implementation"),
 )
 """Settings of `training` that depend on the hardware; they are removed."""
 FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url", "secret")
@@ -242,10 +247,19 @@ MESSAGES = "messages"
 def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
     """Replace unavailable data with generated rows; returns notes."""
     notes, forms = [], dict(_forms(spec))
-    for name, node in spec.nodes.items():
-        if not isinstance(node, DatasetNode) or _is_here(node, root):
-            continue
-        columns = list(_columns(spec, name, node))
+    made = {
+        name: node
+        for name, node in spec.nodes.items()
+        if isinstance(node, DatasetNode) and not _is_here(node, root)
+    }
+    columns_of = {name: dict.fromkeys(_columns(spec, name, node)) for name, node in made.items()}
+    named = {name: frozenset(made[name].columns).union(of) for name, of in columns_of.items()}
+    if made:
+        for name, column in missing_columns(Facts(spec, root, known_columns=named)):
+            if name in made:
+                columns_of[name][column] = None
+    for name, node in made.items():
+        columns = list(columns_of[name])
         rows = [
             {column: _value(column, node, k, forms) for column in columns} for k in range(COUNT)
         ]
@@ -291,6 +305,13 @@ def _forms(spec: LoopSpec) -> Iterator[tuple[str, Callable[[int], Any]]]:
         source = getattr(node, "source", None)
         if isinstance(source, Choice | CodeTests):
             yield source.column, VALUES[source.name]
+        for rule in node.keep if isinstance(node, FilterNode) else ():
+            if isinstance(rule, RegexRule) and (text := text_for(rule.pattern)) is not None:
+                yield rule.column, partial(_always, text)
+
+
+def _always(text: str, row: int) -> str:
+    return text
 
 
 def _value(
@@ -358,7 +379,7 @@ SIZES: tuple[tuple[str, Shrink], ...] = (
     (r"credit\.balance\.to", exactly(ROWS)),
     (r"per_group\.max", at_most(GROUP)),
     (r"(fill\.groups|up_to|resample\.rows)", at_most(ROWS)),
-    (r"fill\.rows", at_most(ROWS * GROUP)),
+    (r"fill\.rows", at_most(2 * ROWS)),
     (r"fill\.max_rounds", at_most(3)),
     (r"capacity", at_most(2 * ROWS)),
     (r"(completions|completions\.bands\.\d+\.use|expand\.samples)", at_most(2)),
