@@ -3,8 +3,6 @@ import { lazy, Suspense, useEffect } from "react";
 import { AboutLoop } from "@/features/about/AboutLoop";
 import { useAbout } from "@/features/about/useAbout";
 import { Canvas } from "@/features/canvas/Canvas";
-import { FormulaLayer } from "@/features/formulas/FormulaLayer";
-import { HardwareBar, HardwareLayer } from "@/features/hardware/HardwareBar";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { useAddSearch } from "@/state/dialogs";
@@ -18,6 +16,12 @@ import { Dock } from "./Dock";
 import { Pane } from "./Pane";
 import { Settings, SettingsOutline } from "./Settings";
 import { useSettingsWidth } from "./useWindow";
+
+const hardwareBar = () => import("@/features/hardware/HardwareBar");
+const HardwareBar = lazy(() => hardwareBar().then((module) => ({ default: module.HardwareBar })));
+const HardwareLayer = lazy(() =>
+  hardwareBar().then((module) => ({ default: module.HardwareLayer })),
+);
 
 const RunStrip = lazy(() =>
   import("@/features/runs/list/RunStrip").then((module) => ({ default: module.RunStrip })),
@@ -39,7 +43,9 @@ export function EditorLayout() {
   return (
     <>
       <div className="relative flex min-h-0 flex-1">
-        <HardwareLayer />
+        <Suspense>
+          <HardwareLayer />
+        </Suspense>
         <PaletteRail />
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
@@ -91,8 +97,9 @@ export function EditorLayout() {
         {isInspectorOpen ? <SettingsPane /> : null}
       </div>
       {showsSchedule ? null : <ScheduleStrip />}
-      <HardwareBar />
-      <FormulaLayer />
+      <Suspense fallback={<div className="h-[78px] shrink-0 border-line border-t bg-surface" />}>
+        <HardwareBar />
+      </Suspense>
     </>
   );
 }
