@@ -29,6 +29,8 @@ def test_a_block_is_inserted_joined_and_undone_as_one_step(
         expect(node(page, name)).to_be_visible()
     expect(page.get_by_role("button", name="No problems")).to_be_visible()
     assert "dataset.rows -> solver.prompts" in saved_yaml(page)
+    node(page, "judge").click(position={"x": 60, "y": 15})
+    expect(page.get_by_label("Name of the node")).to_have_value("judge")
 
     leave(page)
     page.keyboard.press("Control+z")

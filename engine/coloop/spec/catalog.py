@@ -129,6 +129,7 @@ LEARNS_BY = {
     "algorithm": "algorithm",
     "names": ["algorithm.name", "algorithm.*.name", "algorithm.*.*.name"],
     "rate": "training.optimizer.lr",
+    "alike": ["model", "rollout.max_new_tokens", "training.optimizer"],
 }
 """Paths at which kinds with weights set how they learn."""
 

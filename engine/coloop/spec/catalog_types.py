@@ -160,6 +160,8 @@ class LearningInfo(Part):
     """Paths where names of algorithms can be; `*` stands for any key."""
     rate: str
     """Path of the learning rate."""
+    alike: list[str]
+    """Paths of settings that a new node takes from its neighbours, where they have them."""
 
 
 class KindInfo(Part):

@@ -3854,6 +3854,11 @@ export interface components {
              */
             algorithm: string;
             /**
+             * Alike
+             * @description Paths of settings that a new node takes from its neighbours, where they have them.
+             */
+            alike: string[];
+            /**
              * Names
              * @description Paths where names of algorithms can be; `*` stands for any key.
              */

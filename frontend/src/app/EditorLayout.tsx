@@ -1,6 +1,5 @@
 import { PanelBottomOpen, PanelRightOpen, X } from "lucide-react";
 import { lazy, Suspense, useEffect } from "react";
-import { AboutLoop } from "@/features/about/AboutLoop";
 import { useAbout } from "@/features/about/useAbout";
 import { Canvas } from "@/features/canvas/Canvas";
 import { PaletteRail } from "@/features/palette/PaletteRail";
@@ -27,6 +26,9 @@ const RunStrip = lazy(() =>
   import("@/features/runs/list/RunStrip").then((module) => ({ default: module.RunStrip })),
 );
 
+const AboutLoop = lazy(() =>
+  import("@/features/about/AboutLoop").then((module) => ({ default: module.AboutLoop })),
+);
 const loadSearch = () => import("@/features/palette/AddSearch");
 const AddSearch = lazy(() => loadSearch().then((module) => ({ default: module.AddSearch })));
 /** Milliseconds after which the search is loaded, so that it opens at once. */
@@ -157,7 +159,7 @@ function Inside() {
     );
   return (
     <>
-      {isOpen && isLoop ? <AboutLoop /> : null}
+      <Suspense>{isOpen && isLoop ? <AboutLoop /> : null}</Suspense>
       <div className="min-h-0 flex-1">
         <Settings />
       </div>

@@ -1,6 +1,7 @@
 /** Connections that make sense by themselves. */
 import { describe, expect, it } from "vitest";
-import { isNatural, lacking, naturalEdges, naturalness } from "@/document/natural";
+import { lacking, naturalEdges } from "@/document/natural";
+import { isNatural, naturalness } from "@/document/naturalness";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const dataset = { kind: "dataset", source: { type: "task", task: "sorting" } };

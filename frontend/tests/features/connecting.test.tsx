@@ -90,24 +90,28 @@ describe("a node added from a port", () => {
   const kind = catalog.kinds.reference as KindInfo;
   const from = { node: "actor", port: "reference", isOutput: false };
 
-  it("gets an edge where the port takes one", () => {
+  it("gets an edge where the port takes one", async () => {
     const { wrapper, store } = insideLoop();
     const { result } = renderHook(() => useAddNode(), { wrapper });
 
-    act(() => void result.current({ kind, at: { x: 0, y: 0 }, from }));
+    await act(async () => void (await result.current({ kind, at: { x: 0, y: 0 }, from })));
 
     expect(store.getState().document.edges.at(-1)?.to).toBe("actor.reference");
   });
 
-  it("gets none where the port is full", () => {
+  it("gets none where the port is full", async () => {
     const critic = catalog.kinds.critic as KindInfo;
     const values = { node: "actor", port: "values", isOutput: false };
     const { wrapper, store } = insideLoop();
     const { result } = renderHook(() => useAddNode(), { wrapper });
-    act(() => void result.current({ kind: critic, at: { x: 0, y: 0 }, from: values }));
+    await act(
+      async () => void (await result.current({ kind: critic, at: { x: 0, y: 0 }, from: values })),
+    );
     const before = store.getState().document.edges;
 
-    act(() => void result.current({ kind: critic, at: { x: 0, y: 0 }, from: values }));
+    await act(
+      async () => void (await result.current({ kind: critic, at: { x: 0, y: 0 }, from: values })),
+    );
 
     expect(before.at(-1)?.to).toBe("actor.values");
     expect(store.getState().document.edges).toEqual(before);

@@ -41,7 +41,6 @@ import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
 import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
-import { Frames } from "./frames/Frames";
 import { edgeUnder, useDragging } from "./guides/useDragging";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
@@ -58,6 +57,7 @@ const CanvasMenu = lazy(() =>
   import("./CanvasMenu").then((module) => ({ default: module.CanvasMenu })),
 );
 
+const Frames = lazy(() => import("./frames/Frames").then((module) => ({ default: module.Frames })));
 const NoteCard = lazy(() =>
   import("./notes/NoteCard").then((module) => ({ default: module.NoteCard })),
 );
@@ -140,7 +140,7 @@ export function Canvas() {
     event.preventDefault();
     onTouch();
     const at = toLoop(screenToFlowPosition({ x: event.clientX, y: event.clientY }));
-    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 }, ...newHere.take() });
+    void add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 }, ...newHere.take() });
   };
 
   return (
@@ -179,6 +179,7 @@ export function Canvas() {
             moves.onMove(event, view);
           }}
           onSelectionDragStop={onDragStop}
+          onNodeClick={selectOnly}
           onPaneClick={() => clearSelection()}
           {...connecting}
           connectionLineComponent={ConnectionLine}
@@ -199,7 +200,7 @@ export function Canvas() {
         >
           <CanvasGround />
           <LearningLane drawing={drawing} />
-          <Frames nodes={nodes} />
+          <Suspense>{isFramed ? <Frames nodes={nodes} /> : null}</Suspense>
           <Notes />
           <Guides />
         </ReactFlow>
@@ -267,6 +268,12 @@ export function CanvasEmpty() {
       </div>
     </div>
   );
+}
+
+/** A press on one of several selected nodes selects it alone; React Flow keeps them all. */
+function selectOnly(event: React.MouseEvent, { id }: { id: string }): void {
+  if (event.shiftKey || event.metaKey || event.ctrlKey) return;
+  if (useSelection.getState().nodes.length > 1) select({ nodes: [id] });
 }
 
 const BEYOND = 3000;

@@ -8,7 +8,7 @@ import { DATA_SUFFIXES } from "@/document/dataFiles";
 import { rowsKind } from "@/document/datasets";
 import { edgeKeys, portRef, portText } from "@/document/edges";
 import { nameProblem } from "@/document/names";
-import { isNatural, naturalness } from "@/document/natural";
+import { isNatural, naturalness } from "@/document/naturalness";
 import type { Edge, LoopDocument } from "@/document/types";
 import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";

@@ -1,12 +1,14 @@
 /** The forms of nodes, edges and other parts of the loop; what is written in a run is also noted to be sent to it. */
 import { useMemo } from "react";
-import type { Diagnostic, Json } from "@/api/types";
+import type { Catalog, Diagnostic, Json, JsonObject } from "@/api/types";
 import { following } from "@/catalog/following";
 import { NOTHING_HIDDEN } from "@/catalog/modes";
 import type { Field } from "@/catalog/schema";
+import { likeNeighbours } from "@/document/alike";
 import { defaultAt } from "@/document/fieldAt";
 import { readDocumentPath } from "@/document/place";
 import { indexProblems, type ProblemIndex } from "@/document/problems";
+import type { LoopDocument } from "@/document/types";
 import { joinPath, type Path, setPath } from "@/lib/paths";
 import { useLive } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
@@ -95,9 +97,26 @@ export function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormS
       const after = structuredClone(before);
       setPath(after, change.path, change.value, change.keep);
       const also = following(kind, before, after, laidOf(node));
-      store.dispatch(setField, { node, ...change, also }, options);
+      const taken = withNeighbours(catalog, store.getState().document, node, before, also);
+      store.dispatch(setField, { node, ...change, also: taken }, options);
     },
   });
+}
+
+/** Settings that a change brings, with the values of the node's neighbours where it had none of its own. */
+function withNeighbours(
+  catalog: Catalog,
+  document: LoopDocument,
+  node: string,
+  before: JsonObject,
+  also: Record<string, Json | undefined>,
+): Record<string, Json | undefined> {
+  const brought = Object.entries(also).filter(
+    ([name, value]) => value !== undefined && before[name] === undefined,
+  );
+  if (brought.length === 0) return also;
+  const like = likeNeighbours(catalog, document, Object.fromEntries(brought) as JsonObject, node);
+  return { ...also, ...like };
 }
 
 /** Diagnostics count edges; paths of edits may use their ids. */

@@ -9,10 +9,10 @@ import { edgeIndex, portText } from "@/document/edges";
 import { kindColor } from "@/lib/colors";
 import { formatPlural } from "@/lib/format";
 import { addBlock } from "@/state/addBlock";
+import { addNodeTo } from "@/state/addNode";
 import { type AddRequest, hideAddSearch } from "@/state/dialogs";
 import { useMode, useOpenLoop } from "@/state/document/context";
 import { useBlocks } from "@/state/queries";
-import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { useWindowEvent } from "@/ui/useWindowEvent";
@@ -31,7 +31,6 @@ function placeholder({ from, edge }: AddRequest): string {
 /** A list of kinds at the pointer, the most likely first and those of other modes last; from a port, only those that fit it. */
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
-  const add = useAddNode();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
   const { from, edge, screen, flow, isUnplaced } = request;
@@ -151,7 +150,10 @@ export function AddSearch({ request }: { request: AddRequest }) {
                   key={kind.kind}
                   value={kind.kind}
                   onSelect={() => {
-                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from, edge });
+                    addNodeTo(
+                      { catalog, store, mode },
+                      { kind, at: { x: flow.x, y: flow.y - 40 }, isUnplaced, from, edge },
+                    );
                     hideAddSearch();
                   }}
                   style={{ "--node-color": kindColor(kind) } as React.CSSProperties}

@@ -12,7 +12,7 @@ export function useAddInMiddle(): (kind: KindInfo) => void {
   return useCallback(
     (kind) => {
       const middle = middleOf();
-      add({ kind, at: { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 }, isUnplaced: true });
+      void add({ kind, at: { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 }, isUnplaced: true });
     },
     [middleOf, add],
   );
