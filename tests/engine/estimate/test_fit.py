@@ -128,3 +128,22 @@ def test_a_cpu_loop_fits_as_it_is(tiny):
 
     assert found.fits
     assert estimate(found.spec).parameters == estimate(tiny()).parameters
+
+
+def test_a_learner_on_one_gpu_of_several_uses_all_where_that_is_faster(grpo):
+    """A run refuses it as it is written; only a tight budget would shard it otherwise."""
+    spec = grpo(
+        nodes={
+            "actor": {
+                "model": {"path": "Qwen/Qwen2.5-1.5B"},
+                "training": {"backend": "single", "mini_batch": 256},
+            }
+        }
+    )
+    much, little = fit(spec, budget_fraction=1.0), fit(spec, budget_fraction=0.4)
+
+    assert _changed(much)["nodes.actor.training.backend"] == "fsdp2"
+    assert much.refusals == ()
+    assert much.after.estimate.step_seconds <= little.after.estimate.step_seconds
+    kept = fit(spec, budget_fraction=1.0, locks=["nodes.actor.training.backend"])
+    assert "nodes.actor.training.backend" not in _changed(kept)

@@ -89,8 +89,8 @@ def relax(
     spec: LoopSpec, prices: Prices, locks: Collection[str] = ()
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
     """Apply relaxations one by one until the loop fits or none helps; locked settings stay."""
-    changes: list[FitChange] = []
     spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
+    spec, current, changes = _on_all_gpus(spec, current, prices, locks)
     for _ in range(MOST_CHANGES):
         worst = worst_of(current)
         if current.estimate.fits or current.estimate.unknown or worst is None:
@@ -152,6 +152,34 @@ def _on_one_gpu(
         return spec, current, []
     spec = apply_overrides(spec, {pin.path: pin.new for pin in pins})
     return spec, prices.of(spec), pins
+
+
+def _on_all_gpus(
+    spec: LoopSpec, current: Explanation, prices: Prices, locks: Collection[str]
+) -> tuple[LoopSpec, Explanation, list[FitChange]]:
+    """Let learners that are written to use one GPU of a pool, which a run refuses, use all of them
+    where that is faster. Otherwise only a small budget would, and so be faster than a large one."""
+    changes = []
+    for owner, group in weights_groups(spec).items():
+        path, pool = f"nodes.{owner}.training.backend", _pool(spec, owner)
+        gpus = sum(gpu.pool == pool for gpu in current.estimate.gpus)
+        if not group.trainable or gpus < 2 or path in locks or value_at(spec, path) != "single":
+            continue
+        change = _sharded(path, gpus)
+        tried = with_changes(spec, [change])
+        if tried is None or not is_carried_out(tried, change, current):
+            continue
+        outcome = prices.of(tried)
+        is_faster = outcome.step_of_parts < current.step_of_parts
+        if is_faster and prices.runs_as_well(tried, spec):
+            spec, current = tried, outcome
+            changes.append(change)
+    return spec, current, changes
+
+
+def _sharded(path: str, gpus: int) -> FitChange:
+    reason = f"weights and states are sharded over {gpus} GPUs"
+    return FitChange(path=path, old="single", new="fsdp2", reason=reason)
 
 
 def spread_engines(explanation: Explanation) -> Iterator[str]:
@@ -327,7 +355,8 @@ def _smaller_engines(
 def _lighter_states(spec: LoopSpec, path: str, gpus: int) -> Iterator[Value]:
     backend = value_at(spec, f"{path}.backend")
     if backend == "single" and gpus > 1:
-        yield f"{path}.backend", "fsdp2", f"weights and states are sharded over {gpus} GPUs"
+        change = _sharded(f"{path}.backend", gpus)
+        yield change.path, change.new, change.reason
     if backend == "deepspeed" and value_at(spec, f"{path}.zero_stage") in (0, 1, 2):
         yield f"{path}.zero_stage", 3, "weights are sharded too"
     offload = value_at(spec, f"{path}.offload") or "none"
