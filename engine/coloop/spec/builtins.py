@@ -171,6 +171,15 @@ class JsonSchema(Builtin):
     """The schema; null: any JSON, or that of the column."""
 
 
+class ReasoningGym(Builtin):
+    """The score of reasoning-gym's own verifier, 0 to 1, for rows of the task `reasoning_gym`."""
+
+    name: Literal["reasoning_gym"]
+    """Verifiers of reasoning-gym, for rows of its problems."""
+    tag: Text | None = setting("answer")
+    """The answer is in the last pair of these tags; without them, and with null, the whole text."""
+
+
 class NgramRepetition(Builtin):
     """0 for a text without repeats, down to `-factor` for one that only repeats itself."""
 
@@ -354,6 +363,7 @@ BuiltinSource = Annotated[
     | Length
     | Regex
     | JsonSchema
+    | ReasoningGym
     | NgramRepetition
     | Language
     | Overlong

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
-from coloop.spec.base import Flag, Number, Range, Whole, setting
+from coloop.spec.base import Flag, Number, PlainValue, Range, Whole, setting
 from coloop.spec.installed import records
 from coloop.spec.plugins import Task, TaskPlugin, only_word
 
@@ -212,6 +212,128 @@ class ImagesTask(OwnTask):
     """`items`: questions with options and answers."""
 
 
+GymName = Literal[
+    "ab",
+    "acre",
+    "advanced_geometry",
+    "aiw",
+    "arc_1d",
+    "base_conversion",
+    "basic_arithmetic",
+    "bf",
+    "binary_alternation",
+    "binary_matrix",
+    "bitwise_arithmetic",
+    "boxnet",
+    "caesar_cipher",
+    "calendar_arithmetic",
+    "chain_sum",
+    "circuit_logic",
+    "codeio",
+    "coin_flip",
+    "color_cube_rotation",
+    "complex_arithmetic",
+    "count_bits",
+    "count_primes",
+    "countdown",
+    "course_schedule",
+    "cryptarithm",
+    "decimal_arithmetic",
+    "decimal_chain_sum",
+    "dice",
+    "emoji_mystery",
+    "family_relationships",
+    "figlet_font",
+    "fraction_simplification",
+    "futoshiki",
+    "game_of_life",
+    "game_of_life_halting",
+    "gcd",
+    "graph_color",
+    "group_anagrams",
+    "gsm_symbolic",
+    "intermediate_integration",
+    "isomorphic_strings",
+    "jugs",
+    "kakurasu",
+    "knight_swap",
+    "knights_knaves",
+    "largest_island",
+    "lcm",
+    "leg_counting",
+    "letter_counting",
+    "letter_jumble",
+    "list_functions",
+    "mahjong_puzzle",
+    "manipulate_matrix",
+    "maze",
+    "mini_sudoku",
+    "modulo_grid",
+    "n_queens",
+    "needle_haystack",
+    "number_filtering",
+    "number_format",
+    "number_sequence",
+    "number_sorting",
+    "palindrome_generation",
+    "palindrome_partitioning",
+    "path_star",
+    "polynomial_equations",
+    "polynomial_multiplication",
+    "pool_matrix",
+    "power_function",
+    "prime_factorization",
+    "products",
+    "propositional_logic",
+    "puzzle24",
+    "quantum_lock",
+    "ransom_note",
+    "rectangle_count",
+    "rotate_matrix",
+    "rotten_oranges",
+    "rubiks_cube",
+    "rush_hour",
+    "self_reference",
+    "sentence_reordering",
+    "shortest_path",
+    "simple_equations",
+    "simple_geometry",
+    "simple_integration",
+    "spell_backward",
+    "spiral_matrix",
+    "string_insertion",
+    "string_manipulation",
+    "string_splitting",
+    "string_synthesis",
+    "sudoku",
+    "survo",
+    "syllogism",
+    "time_intervals",
+    "tower_of_hanoi",
+    "tsumego",
+    "word_sequence_reversal",
+    "word_sorting",
+    "zebra_puzzles",
+]
+"""Generators of reasoning-gym 0.1.25. Without `composite`, which mixes others, and four whose
+verifiers need more than the problem: arc_agi, rearc, sokoban, word_ladder."""
+
+
+class ReasoningGymTask(OwnTask):
+    """Problems of reasoning-gym, over a hundred generators with verifiers.
+
+    Needs `pip install 'coloop[reasoning-gym]'`. The reward `reasoning_gym` scores answers.
+    """
+
+    tables: ClassVar[Tables] = {None: (*USUAL, "gym", "gym_index", "gym_settings")}
+    task: Literal["reasoning_gym"]
+    """Generated problems with verifiers, from reasoning-gym."""
+    generator: GymName = setting("chain_sum", hot=True)
+    """Name of the generator (reasoning-gym: dataset)."""
+    settings: dict[str, PlainValue] = setting({}, hot=True)
+    """Its own settings, which make problems easier or harder, such as `max_terms: 4`."""
+
+
 TaskSource = Annotated[
     ArithmeticTask
     | CountdownTask
@@ -225,7 +347,8 @@ TaskSource = Annotated[
     | PreferenceTask
     | ReadDebateTask
     | TwoHalvesTask
-    | ImagesTask,
+    | ImagesTask
+    | ReasoningGymTask,
     Field(discriminator="task"),
 ]
 

@@ -1,6 +1,6 @@
 """Each tracker with its real library: what was sent is read back with the library's own reader.
 
-`make test-trackers` runs them in an environment of their own; elsewhere they are skipped.
+`make test-extras` runs them in an environment of their own; elsewhere they are skipped.
 """
 
 import json
@@ -32,7 +32,7 @@ def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
     folder.mkdir(parents=True)
 
     def send(name: TrackerName) -> RunAbout:
-        pytest.importorskip(name, reason=f"{name} is not installed; `make test-trackers`")
+        pytest.importorskip(name, reason=f"{name} is not installed; `make test-extras`")
         for messages in (
             a_run(folder),
             [
@@ -92,7 +92,7 @@ def test_mlflow(send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_trackio(send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("trackio", reason="trackio is not installed; `make test-trackers`")
+    pytest.importorskip("trackio", reason="trackio is not installed; `make test-extras`")
     from trackio import sqlite_storage as storage
     from trackio import utils
 
@@ -161,7 +161,7 @@ def wandb_records(path: Path) -> Iterator[Any]:
 def test_wandb_without_a_key_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wandb = pytest.importorskip("wandb", reason="wandb is not installed; `make test-trackers`")
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed; `make test-extras`")
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -174,7 +174,7 @@ def test_wandb_without_a_key_says_what_to_do(
 
 
 def test_the_command_sends_an_old_run(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason="not installed; `make test-trackers`")
+    pytest.importorskip("tensorboard", reason="not installed; `make test-extras`")
     folder = tmp_path / "old"
     folder.mkdir()
     (folder / "spec.yaml").write_text(presets.load_loop_text("two-halves"))

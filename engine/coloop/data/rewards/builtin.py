@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from coloop.data.rewards import combine, programs, shapes, texts
+from coloop.data.rewards import combine, gym, programs, shapes, texts
 from coloop.data.rewards.judging import Judge, LibraryJudge, Tick, Verdict
 from coloop.data.rewards.scoring import Question, Scorer, ScoringRow
 from coloop.data.rewards.user_code import OnError, RowFailure, ScoredRows, score_instead
@@ -44,6 +44,7 @@ OWN_BUILTINS: Final[Mapping[str, BuiltinReward]] = {
     "length": BuiltinReward(shapes.length, "rollouts"),
     "regex": BuiltinReward(shapes.regex, "rows"),
     "json_schema": BuiltinReward(texts.json_schema, "rows", _library("schema", "jsonschema")),
+    "reasoning_gym": BuiltinReward(gym.reasoning_gym, "rows", _library("gym", "reasoning-gym")),
     "ngram_repetition": BuiltinReward(shapes.ngram_repetition, "rows"),
     "language": BuiltinReward(texts.language, "rows"),
     "overlong": BuiltinReward(shapes.overlong, "rollouts"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coloop.data.tasks.base import Part, Task, TaskProblem, draw_rows, first_rows
+from coloop.data.tasks.gym import REASONING_GYM
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
 from coloop.data.tasks.knowledge import KNOWLEDGE, READ_DEBATE
@@ -24,7 +25,7 @@ OWN_TASKS: Final[Mapping[str, Task]] = {
     task.name: task
     for task in (
         *(ARITHMETIC, COUNTDOWN, SORTING, LAST_LETTER, KNIGHTS, COUNTING, CALCULATOR, KNOWLEDGE),
-        *(PROOF, PREFERENCE, READ_DEBATE, TWO_HALVES, IMAGES),
+        *(PROOF, PREFERENCE, READ_DEBATE, TWO_HALVES, IMAGES, REASONING_GYM),
     )
 }
 
