@@ -202,6 +202,8 @@ READERS: dict[str, tuple[str, ...]] = {
         ("Format", "Length", "Regex", "NgramRepetition", "Overlong"), ("data/rewards/shapes.py",)
     ),
     "CodeTests": ("data/rewards/programs.py",),
+    "ReasoningGym": ("data/rewards/gym.py",),
+    "ReasoningGymTask": ("data/tasks/gym.py", "data/tasks/__init__.py"),
     "Language": ("data/rewards/texts.py",),
     **dict.fromkeys(
         ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation", "Constant", "Coin"),

@@ -17,8 +17,9 @@ from coloop.data.tasks import gym, task_rows
 from coloop.data.tasks.base import TaskProblem
 from coloop.errors import DataError
 from coloop.spec.builtins import ReasoningGym
-from coloop.spec.io import parse
-from coloop.spec.tasks import GymName
+from coloop.spec.io import parse, require
+from coloop.spec.nodes import DatasetNode, RewardNode
+from coloop.spec.tasks import GymName, ReasoningGymTask
 
 NODE = "verified"
 WITHOUT = ("arc_agi", "rearc", "sokoban", "word_ladder")
@@ -166,8 +167,10 @@ def test_the_documented_nodes_are_valid() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "reasoning-gym.md").read_text("utf-8")
     nodes = page.partition("```yaml\n")[2].partition("```")[0]
 
-    spec = parse(f"coloop: 1\nname: gym\n{nodes}").spec
+    spec = require(parse(f"coloop: 1\nname: gym\n{nodes}schedule: {{steps: 1}}\n"))
 
-    assert spec is not None
-    assert spec.nodes["problems"].source.generator == "chain_sum"
-    assert spec.nodes["verified"].source.tag == "answer"
+    problems, verified = spec.nodes["problems"], spec.nodes["verified"]
+    assert isinstance(problems, DatasetNode)
+    assert isinstance(problems.source, ReasoningGymTask)
+    assert isinstance(verified, RewardNode)
+    assert isinstance(verified.source, ReasoningGym)
