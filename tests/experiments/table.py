@@ -354,8 +354,8 @@ EXPERIMENTS = (
         arms={SHUFFLED: shuffled(actor="policy", reward="judge"), CONTROL: "frozen"},
         paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
         control="the same GRPO with the reward model as it was after its pre-training.",
-        finding="Chosen with seed 10: learning rates of 2e-4 for the policy and 3e-4 for the reward "
-        "model, and 300 steps. After 180 steps (seeds 1 to 3) it stands at 0.807 ± 0.104 and the "
+        finding="Chosen with seed 10: learning rates of 2e-4 for the policy and 3e-4 for the "
+        "reward model, and 300 steps. After 180 steps (seeds 1 to 3) it stands at 0.807 ± 0.104 and the "
         "control at 0.716 ± 0.034; with 4e-4 and 1e-4, at 0.788 ± 0.102 and 0.711 ± 0.044.",
     ),
     Experiment(
@@ -439,9 +439,9 @@ EXPERIMENTS = (
         control="SFT of proposer and solver on their demonstrations, in as many updates.",
         finding="Seed 0, with two other settings: a proposer that begins with few questions of two "
         "links, 0.086 to 0.422, and 0.234 to 0.484 with the proposer frozen; a reader with the "
-        "weights of the proposer rejects every question, because names are copied wrongly. A warm-up "
-        "that ends with the first reading above 0.2 may end before the reader can read (seed 1: "
-        "0.219 to 0.156).",
+        "weights of the proposer rejects every question, because names are copied wrongly. A "
+        "warm-up that ends with the first reading above 0.2 may end before the reader can read "
+        "(seed 1: 0.219 to 0.156).",
         least_rise=0.1,
     ),
     Experiment(
