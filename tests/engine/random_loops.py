@@ -66,7 +66,7 @@ ROLLOUT: dict[str, tuple[Any, ...]] = {
     "tensor_parallel": (1, 2, 4, 8),
     "on_sync": ("finish", "resume", "drop"),
 }
-TARGETS: tuple[tuple[str, ...], ...] = ((), ("q_proj", "v_proj"), ("gate_proj", "lm_head"))
+TARGETS: tuple[tuple[str, ...], ...] = ((), ("q_proj", "v_proj"), ("gate_proj", "down_proj"))
 
 
 def random_loop(seed: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from coloop.validate import validate
 FEW = range(60)
 MANY = range(1000)
 BUDGETS = (1.0, 0.7, 0.45, 0.25)
-RUNS = range(2000, 2012)
+RUNS = range(2000, 2030)
 """Seeds whose rehearsals are run to their end."""
 
 
