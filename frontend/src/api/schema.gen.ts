@@ -5778,10 +5778,10 @@ export interface components {
             gpus: number;
             /** Hardware */
             hardware: string;
+            /** Hourly Price */
+            hourly_price: number | null;
             /** Hours */
             hours: number;
-            /** Price Per Gpu Hour */
-            price_per_gpu_hour: number | null;
         };
         /** RunCurves */
         RunCurves: {

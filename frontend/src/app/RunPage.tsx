@@ -3,7 +3,6 @@ import { ChevronLeft, Download } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
 import { ChartsPanel } from "@/features/charts/ChartsPanel";
-import { RunResult } from "@/features/report/RunResult";
 import { ChangedSince } from "@/features/runs/list/ChangedSince";
 import { RunStateChip } from "@/features/runs/list/RunStateChip";
 import { type Replay, ReplayBar, useReplay } from "@/features/runs/live/ReplayBar";
@@ -11,6 +10,7 @@ import { RunActions } from "@/features/runs/live/RunActions";
 import { RunBanner, RunEditBar } from "@/features/runs/live/RunBanner";
 import { ConnectionChip, RunProgress } from "@/features/runs/live/RunProgress";
 import { useWatchedRun } from "@/features/runs/live/useWatchedRun";
+import { RunResult } from "@/features/runs/report/RunResult";
 import { useLoopChanges } from "@/features/runs/start/ForkChanges";
 import { TimelinePanel } from "@/features/timeline/TimelinePanel";
 import { download } from "@/lib/download";
@@ -226,7 +226,7 @@ function RunFloor() {
 function RunFigures() {
   const isReplayed = useReplayStep() !== null;
   const run = useLive("status", ({ run }) => run, null);
-  const [shown, setShown] = useState<"result" | "charts">("result");
+  const [shown, setShown] = useState<"summary" | "charts">("summary");
   if (isReplayed || !run || !isFinal(run.state) || run.started_at === null) return <ChartsPanel />;
   return (
     <div className="flex h-full min-h-0 flex-col">
@@ -235,14 +235,14 @@ function RunFigures() {
           label="Result or charts"
           value={shown}
           options={[
-            { value: "result", label: "Result" },
+            { value: "summary", label: "Result" },
             { value: "charts", label: "Charts" },
           ]}
           onChange={setShown}
         />
       </div>
       <div className="min-h-0 flex-1">
-        {shown === "result" ? <RunResult run={run.id} attempt={run.attempt} /> : <ChartsPanel />}
+        {shown === "summary" ? <RunResult run={run.id} attempt={run.attempt} /> : <ChartsPanel />}
       </div>
     </div>
   );

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
 import { ReportPage } from "@/app/ReportPage";
-import { answersOf, type Experiment } from "@/features/report/answers";
+import { answersOf, type Experiment } from "@/features/runs/report/answers";
 
 const MAIN: Experiment["results"][number] = {
   metric: "probe.accuracy",
@@ -52,7 +52,7 @@ const FOUND: Experiment = {
     written_tokens: 3600,
     learned_tokens: 4500,
   },
-  spent: { hardware: "cpu", gpus: 0, hours: 0.02, price_per_gpu_hour: null, cost: null },
+  spent: { hardware: "cpu", gpus: 0, hours: 0.02, hourly_price: null, cost: null },
   checkpoints: { best: 70, best_values: { "probe.accuracy": 0.9 }, kept: [70, 80] },
   alerts: [],
   good: [{ step: 80, node: "actor", prompt: "1+1=", completion: "2", target: "2", score: 1 }],
@@ -133,7 +133,7 @@ describe("answers of a run", () => {
   });
 
   it("say what it cost", () => {
-    const spent = { hardware: "8xh100", gpus: 8, hours: 2, price_per_gpu_hour: 3, cost: 6 };
+    const spent = { hardware: "8xh100", gpus: 8, hours: 2, hourly_price: 3, cost: 6 };
     expect(answer("What it cost")?.text).toContain("no GPU");
     expect(answer("What it cost", { spent })?.text).toBe(
       "2.00 GPU-hours on 8xh100, 6.00 at 3 each",

@@ -40,6 +40,7 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "document/references.ts": ["metric", "node", "path", "template"],
   "document/suggestions.ts": ["metrics", "pools"],
   "features/canvas/": ["code", "node", "select", "source", "text"],
+  "features/hardware/": ["link", "part", "tokens"],
   "features/inspector/form/": ["code", "json", "regex", "select", "text"],
   "features/samples/SampleTable.tsx": ["best"],
   "features/timeline/TimelinePanel.tsx": ["all"],
@@ -49,6 +50,9 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "lib/paths.ts": ["set"],
   "state/commands/": ["set"],
 };
+
+/** The form of a GPU that no preset describes writes a section of its own. */
+const GPU_FORM = ["features/hardware/gpuForm.ts", "features/hardware/GpuDialog.tsx"];
 
 function sources(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -108,8 +112,9 @@ it("no field is named", () => {
       .map(([, member, key]) => [file, member ?? key ?? ""] as const)
       .filter(([, name]) => fields.has(name)),
   );
+  const named = [...said, ...members].filter(([file]) => !GPU_FORM.includes(file));
 
-  expect([...said, ...members].map(([file, name]) => `${file}: ${name}`)).toEqual([]);
+  expect(named.map(([file, name]) => `${file}: ${name}`)).toEqual([]);
   expect(fields.size).toBeGreaterThan(40);
 });
 

@@ -147,7 +147,7 @@ def _cost(found: Experiment) -> Iterator[str]:
     price = (
         ""
         if spent.cost is None
-        else f", {spent.cost:.2f} at {spent.price_per_gpu_hour:g} per GPU-hour"
+        else f", {spent.cost:.2f} at {spent.hourly_price:g} per GPU-hour"
     )
     yield f"{spent.hours:.2f} GPU-hours on {spent.hardware}{price}."
 

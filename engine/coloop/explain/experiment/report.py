@@ -129,7 +129,7 @@ class RunCost:
     """0: the run used processors only."""
     hours: float
     """GPU-hours; with `gpus` 0, hours of the machine."""
-    price_per_gpu_hour: float | None
+    hourly_price: float | None
     cost: float | None
 
 
@@ -409,7 +409,7 @@ def _spent(spec: LoopSpec, seconds: float) -> RunCost:
         hardware=hardware.name,
         gpus=hardware.gpus,
         hours=hours,
-        price_per_gpu_hour=price,
+        hourly_price=price,
         cost=None if price is None else hours * price,
     )
 

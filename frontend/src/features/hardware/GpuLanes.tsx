@@ -11,7 +11,7 @@ import {
 import { useRef, useState } from "react";
 import type { Estimate, FitWay, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
-import { partBehind, rove } from "@/features/formulas/formula";
+import { partBehind, rove } from "@/features/hardware/formulas/formula";
 import { bytesIn, longerBy, overOf, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { useDocument, useEditRefusal, useNodeColor } from "@/state/document/context";

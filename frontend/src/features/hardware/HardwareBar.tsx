@@ -2,7 +2,7 @@ import { Wrench } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import type { PredictedTime } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
-import { FormulaLayer } from "@/features/formulas/FormulaLayer";
+import { FormulaLayer } from "@/features/hardware/formulas/FormulaLayer";
 import { spareOf, worstOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
 import { showHardware, useHardwareView } from "@/state/dialogs";

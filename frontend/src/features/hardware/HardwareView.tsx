@@ -2,7 +2,7 @@ import { ChevronRight, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
-import { behind, rove } from "@/features/formulas/formula";
+import { behind, rove } from "@/features/hardware/formulas/formula";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { showHardware } from "@/state/dialogs";

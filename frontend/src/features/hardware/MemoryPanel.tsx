@@ -1,7 +1,7 @@
 import { Flame, TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import type { Estimate, GpuEstimate, PredictedTime } from "@/api/types";
-import { behind, partBehind, rove } from "@/features/formulas/formula";
+import { behind, partBehind, rove } from "@/features/hardware/formulas/formula";
 import {
   bytesIn,
   type GpuGroup,

@@ -1,5 +1,5 @@
 import type { PredictedTime } from "@/api/types";
-import { behind } from "@/features/formulas/formula";
+import { behind } from "@/features/hardware/formulas/formula";
 import { formatCount, formatSeconds } from "@/lib/format";
 import { classes } from "@/ui/classes";
 

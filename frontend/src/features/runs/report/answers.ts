@@ -154,7 +154,7 @@ function cost({ spent, duration }: Experiment): Answer {
   if (spent.cost === null) return { question, text: `${hours}; no price is set` };
   return {
     question,
-    text: `${hours}, ${spent.cost.toFixed(2)} at ${spent.price_per_gpu_hour} each`,
+    text: `${hours}, ${spent.cost.toFixed(2)} at ${spent.hourly_price} each`,
   };
 }
 

@@ -10,7 +10,7 @@ import {
   formatShare,
 } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
-import { kindTitle } from "../runs/controls/arms";
+import { kindTitle } from "../controls/arms";
 import { type Experiment, endText, leadText, mainResult } from "./answers";
 import { Predicted } from "./Predicted";
 import { findingOf, memoryOf, ratesOf, timesOf } from "./predicted";
