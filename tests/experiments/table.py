@@ -355,8 +355,9 @@ EXPERIMENTS = (
         paper="a fixed reward model is exploited, and one that learns beside the policy is not.",
         control="the same GRPO with the reward model as it was after its pre-training.",
         finding="Chosen with seed 10: learning rates of 2e-4 for the policy and 3e-4 for the "
-        "reward model, and 300 steps. After 180 steps (seeds 1 to 3) it stands at 0.807 ± 0.104 and the "
-        "control at 0.716 ± 0.034; with 4e-4 and 1e-4, at 0.788 ± 0.102 and 0.711 ± 0.044.",
+        "reward model, and 300 steps. After 180 steps (seeds 1 to 3) it stands at "
+        "0.807 ± 0.104 and the control at 0.716 ± 0.034; with 4e-4 and 1e-4, at 0.788 ± 0.102 "
+        "and 0.711 ± 0.044.",
     ),
     Experiment(
         preset="spin",

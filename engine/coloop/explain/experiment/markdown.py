@@ -145,9 +145,7 @@ def _cost(found: Experiment) -> Iterator[str]:
         yield f"{seconds(found.duration.seconds)} of this machine's processors; no GPU."
         return
     price = (
-        ""
-        if spent.cost is None
-        else f", {spent.cost:.2f} at {spent.hourly_price:g} per GPU-hour"
+        "" if spent.cost is None else f", {spent.cost:.2f} at {spent.hourly_price:g} per GPU-hour"
     )
     yield f"{spent.hours:.2f} GPU-hours on {spent.hardware}{price}."
 
