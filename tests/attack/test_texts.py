@@ -100,7 +100,7 @@ def test_no_text_holds_a_builtin_reward(
     record_property("tried", len(TEXTS))
 
 
-@pytest.mark.parametrize("task", sorted(TASKS))
+@pytest.mark.parametrize("task", sorted(TASKS.keys() - {"reasoning_gym"}))  # scored in a sandbox
 def test_no_text_holds_the_checker_of_a_task(
     task: str, record_property: Callable[[str, object], None]
 ) -> None:

@@ -95,6 +95,8 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     page.get_by_role("link", name="Runs").click()
     page.get_by_role("row", name="typed").get_by_role("link").click()
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Result")).to_contain_text("probe.accuracy")
+    page.get_by_text("Charts", exact=True).click()
     expect(page.get_by_role("figure", name="Accuracy")).to_contain_text(f"step {WARM_UP + RL}")
     page.get_by_role("tab", name="Samples").click()
     expect(page.get_by_role("region", name="Texts of one prompt")).to_contain_text("+")

@@ -29,6 +29,7 @@ def test_tango_shows_its_rhythm_both_learners_and_a_critique_beside_the_solution
     page = open_page("/runs/tango")
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
 
+    page.get_by_text("Charts", exact=True).click()
     # One chart for both, each with a curve of its own.
     for title in ("Reward", "Loss"):
         chart = page.get_by_role("figure", name=re.compile(f"^{title}"))

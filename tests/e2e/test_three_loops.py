@@ -176,4 +176,5 @@ def test_the_same_loop_runs_headless_and_opens_in_the_browser(
     assert ended["state"] == "finished"
     page = open_page(f"/runs/{name}-{cluster}")
     expect(page.get_by_text("finished", exact=True)).to_be_visible()
+    page.get_by_text("Charts", exact=True).click()
     expect(page.get_by_role("figure", name="Accuracy")).to_contain_text("probe")

@@ -222,11 +222,15 @@ function RunFloor() {
   );
 }
 
-/** What came of a run that has ended, or its charts. */
+/** What came of a run that had ended when it was opened, or its charts. */
 function RunFigures() {
   const isReplayed = useReplayStep() !== null;
   const run = useLive("status", ({ run }) => run, null);
-  const [shown, setShown] = useState<"summary" | "charts">("summary");
+  const [chosen, setChosen] = useState<"summary" | "charts" | null>(null);
+  const [hadEnded, setHadEnded] = useState<boolean | null>(null);
+  if (run && hadEnded === null) setHadEnded(isFinal(run.state));
+  // Who watched the run end goes on with the charts.
+  const shown = chosen ?? (hadEnded ? "summary" : "charts");
   if (isReplayed || !run || !isFinal(run.state) || run.started_at === null) return <ChartsPanel />;
   return (
     <div className="flex h-full min-h-0 flex-col">
@@ -238,7 +242,7 @@ function RunFigures() {
             { value: "summary", label: "Result" },
             { value: "charts", label: "Charts" },
           ]}
-          onChange={setShown}
+          onChange={setChosen}
         />
       </div>
       <div className="min-h-0 flex-1">

@@ -9,6 +9,7 @@ import { type Alignment, align, distribute } from "@/graph/guides";
 import { applyChanges, applyFit } from "@/state/commands/applyChanges";
 import { connect, reconnectEdge, setEdgeOption, setWeights } from "@/state/commands/edges";
 import {
+  describeHardware,
   setField,
   setFields,
   setHardware,
@@ -119,6 +120,11 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
       return isThere(document, edge.from, edge.to) ? { edge } : null;
     }),
   ),
+  describeHardware: fc
+    .integer({ min: 1, max: 4 })
+    .map((nodes) =>
+      step("describeHardware", describeHardware, { catalog, values: { nodes, gpu: "h100" } }),
+    ),
   groupPhase: fc
     .tuple(phase, fc.integer({ min: 1, max: 9 }))
     .map(([at, repeat]) => step("groupPhase", groupPhase, { at, repeat })),
