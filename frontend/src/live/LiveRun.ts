@@ -64,8 +64,10 @@ export class LiveRun {
     this.run = { ...this.run, state, message, error, ended_at: isFinal(state) ? at : null };
   }
 
-  restore(state: LiveState): void {
+  /** After a jump no stage has just finished. */
+  restore(state: LiveState, isJump = false): void {
     this.state = state;
+    if (isJump) this.shownSeq = this.toldSeq = state.lastSeq;
     for (const topic of TOPICS) delete this.toldAt[topic];
     this.tell(...TOPICS);
   }

@@ -58,9 +58,11 @@ export class ReplayPlayer {
 
   async seek(step: number): Promise<void> {
     if (!this.holds(step)) await this.read(step);
-    if (step >= this.lastStep) return this.show(Number.POSITIVE_INFINITY);
+    if (step >= this.lastStep) {
+      return this.show(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, true);
+    }
     const end = endOfStep(this.record.events, step);
-    return this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
+    return this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0, true);
   }
 
   async advance(seconds: number, speed: number): Promise<void> {
@@ -78,7 +80,7 @@ export class ReplayPlayer {
     return Date.parse(this.record.events[0]?.at ?? "") || 0;
   }
 
-  private async show(time: number, seq = Number.POSITIVE_INFINITY): Promise<void> {
+  private async show(time: number, seq = Number.POSITIVE_INFINITY, isJump = false): Promise<void> {
     const state = this.live.state;
     const isBack = time < this.time || seq < state.lastSeq || state.lastSeq === 0;
     const next = isBack ? replayState(this.record, time, seq) : state;
@@ -86,7 +88,7 @@ export class ReplayPlayer {
     this.time = time;
     const show = ++this.shows;
     next.gauges = await this.gaugesAt(next.lastSeq);
-    if (show === this.shows) this.live.restore(next);
+    if (show === this.shows) this.live.restore(next, isJump);
   }
 
   /** As the run showed them when the newest step by then had ended; null before the first one. */

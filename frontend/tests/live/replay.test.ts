@@ -141,6 +141,16 @@ describe("the player", () => {
     expect(deps.fetchEvents).toHaveBeenCalledTimes(1);
   });
 
+  it("shows no stage as just finished after a jump", async () => {
+    const { made } = player(recorded(12), 12);
+
+    for (const step of [4, 9, 2]) {
+      await made.seek(step);
+      const finished = [...made.live.state.finished.values()];
+      expect(finished.filter((seq) => seq > made.live.shownSeq)).toEqual([]);
+    }
+  });
+
   it("plays on as fast as it is told, and passes over a break", async () => {
     const { made } = player(recorded(12), 12);
     await made.seek(1);
