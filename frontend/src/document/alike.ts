@@ -5,7 +5,8 @@ import { portRef } from "./edges";
 import type { LoopDocument } from "./types";
 
 /**
- * What the node begins with, with the values of its neighbours where both have one.
+ * What the node begins with, with the values of its neighbours where both have one. A model that is a snapshot of
+ * another node's stays.
  *
  * @param node its name in the loop; null for one that is not there yet
  * @param near the node that it is drawn from, or that is chosen
@@ -23,7 +24,8 @@ export function likeNeighbours<Data extends JsonObject>(
   const own = structuredClone(data);
   for (const text of paths) {
     const path = parsePath(text);
-    if (readPath(own, path) === undefined) continue;
+    const begun = readPath(own, path) as Json | undefined;
+    if (begun === undefined || mentions(begun, document)) continue;
     const value = others
       .map((other) => readPath(other, path) as Json | undefined)
       .find((one) => one !== undefined && one !== null && !mentions(one, document));
@@ -43,7 +45,7 @@ function around(document: LoopDocument, node: string | null, near: string | unde
 }
 
 /** Whether a value, such as a model that is a copy, names a node: it is not taken, because its weights are that node's. */
-function mentions(value: Json, { nodes }: LoopDocument): boolean {
+function mentions(value: Json | null, { nodes }: LoopDocument): boolean {
   const text = JSON.stringify(value);
   return Object.keys(nodes).some((id) => text.includes(`"${id}"`));
 }

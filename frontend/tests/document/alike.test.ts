@@ -34,6 +34,12 @@ it("takes no model that is another node's, though it is nearer", () => {
   expect(model).toEqual({ type: "pretrained", path: "smollm2-135m" });
 });
 
+it("keeps a model that is a snapshot of another node's", () => {
+  const begun = { kind: "reference", model: { type: "snapshot", of: "actor" } };
+
+  expect(likeNeighbours(catalog, loop(), begun, null, "actor")).toEqual(begun);
+});
+
 it("is as it begins in an empty loop, and beside what is a copy of it", () => {
   const document = loop();
   delete document.nodes.actor;

@@ -82,7 +82,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
           title="Run the same loop without the part that is said to help, and compare"
           onClick={() => navigate(`/runs/${run.id}/controls`)}
         >
-          Run a control
+          <span className={label}>Run a control</span>
         </Button>
       ) : null}
       {isOver ? (
