@@ -113,6 +113,24 @@ def test_a_list_reads_no_folders_while_none_came_or_went(
     assert len(many.get("/api/runs").json()) == 23
 
 
+def test_a_folder_that_is_unpacked_file_by_file_is_listed_once_it_is_whole(
+    client: TestClient, settings: Settings, loop: str, eventually: Eventually
+) -> None:
+    """The folder of the runs itself no longer changes when the last file arrives."""
+    scanner = client.app.state.supervisor.scanner  # type: ignore[attr-defined]
+    eventually(lambda: scanner.folder_stamp is not None)
+
+    folder = settings.runs_dir / "unpacked"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text(line(1, "run.state", state="finished", step=1))
+    eventually(scanner.stamp_of_folder)
+    scanner.wait_for_look(60)
+    assert client.get("/api/runs").json() == []
+
+    (folder / "spec.yaml").write_text(loop)
+    assert [run["id"] for run in client.get("/api/runs").json()] == ["unpacked"]
+
+
 # The queue
 
 

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 SCAN_SECONDS = 2.0
 MAX_FOLDERS = 2000
 CLOCK_NS = 100_000_000
+ARRIVING_SECONDS = 60.0
+"""A folder this young that is not a run may be one that is still being copied or unpacked."""
 
 
 class Scanner:
@@ -51,7 +53,7 @@ class Scanner:
         """Called with the row of each run in progress that is not watched yet."""
         self.stamps: dict[str, Stamp] | None = None
         self.folder_stamp: int | None = None
-        """Modification time before the last scan; None if uncertain."""
+        """Modification time before the last scan; None if uncertain or if a run is arriving."""
         self.asked = self.done = 0
         """Requested scans, and completed ones."""
         self.changed = threading.Condition()
@@ -115,8 +117,10 @@ class Scanner:
             if self.is_ended:
                 return
             stamp = stamp_of(path / "events.jsonl")
-            is_known = stamp is None or self.stamps.get(str(path)) == stamp
-            if stamp is None or is_known or self.is_live(path.name):
+            if stamp is None or not RunFolder(path).is_run:
+                folder_stamp = None if is_arriving(path) else folder_stamp
+                continue
+            if self.stamps.get(str(path)) == stamp or self.is_live(path.name):
                 continue
             self.look(path)
             self.stamps[str(path)] = stamp
@@ -135,8 +139,6 @@ class Scanner:
 
     def look(self, path: Path) -> None:
         """Update the row of a folder; pass it on if its run is in progress."""
-        if not RunFolder(path).is_run:
-            return
         with self.sessions() as session:
             row = repository.find_in(session, str(path))
             if row is not None and is_ours(row):
@@ -173,6 +175,13 @@ class Scanner:
         error = RunError(code="run.no_sign_of_life", message=message)
         repository.end(row, RunStateName.FAILED, message, error)
         row.ended_at = summary.heartbeat_at or row.ended_at
+        return False
+
+
+def is_arriving(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_ctime < ARRIVING_SECONDS
+    except OSError:
         return False
 
 
