@@ -141,7 +141,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         ]),
         LANGUAGES[language](),
         look,
-        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
         locked.of(EditorState.readOnly.of(options.isReadonly)),
         EditorView.domEventHandlers({
           compositionend: () => {
