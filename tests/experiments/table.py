@@ -81,7 +81,7 @@ class Experiment:
     def span(self, run: Trained, arm: str) -> tuple[float, float]:
         """The reading at the start of the phase and at the end of the run."""
         reading = self.reading_of(arm)
-        start = run.before(self.phase, reading) if self.start is None else self.start
+        start = run.starting(self.phase, reading) if self.start is None else self.start
         return start, run.last(reading)
 
 
@@ -453,7 +453,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         preset="constitutional",
-        phase="rl",
+        phase="revise",
         reading="harmless.accuracy",
         arms={SHUFFLED: "shuffled"},
     ),

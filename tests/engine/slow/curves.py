@@ -1,8 +1,9 @@
 """What a run told of itself, as curves."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,19 @@ class Trained:
     def before(self, phase: str, metric: str) -> float:
         """The last reading before a phase began for the first time."""
         value = None
-        for reading in self.readings:
-            if reading.phase == phase:
-                break
+        for reading in self._until(phase):
             value = reading.value if reading.metric == metric else value
         assert value is not None
         return value
+
+    def starting(self, phase: str, metric: str) -> float:
+        """The last reading before a phase began for the first time, or else the first one in it."""
+        if any(reading.metric == metric for reading in self._until(phase)):
+            return self.before(phase, metric)
+        return self.curve(metric, phase=phase)[0].value
+
+    def _until(self, phase: str) -> Iterator[Reading]:
+        return takewhile(lambda reading: reading.phase != phase, self.readings)
 
     def last(self, metric: str) -> float:
         return self.curve(metric)[-1].value
