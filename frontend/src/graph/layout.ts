@@ -98,7 +98,7 @@ function groupsOf(
   return groups;
 }
 
-/** Ranks side by side, each as wide as its widest box; boxes of a rank below each other, near to what they are joined with. */
+/** Ranks side by side, in one row or two; boxes of a rank below each other, near to what they are joined with. */
 function inRanks(
   drawn: readonly { group: Group; x: number; y: number }[],
   links: readonly Link[],
@@ -111,18 +111,72 @@ function inRanks(
       .toSorted((a, b) => a.y - b.y)
       .map(({ group }) => group),
   );
+  const row = rowOf(ranks, links, gap);
+  let best = { fit: WORTH * fitOf(row.width, row.height), rows: [row] };
+  for (let cut = MIN_RANKS; cut <= ranks.length - MIN_RANKS; cut += 1) {
+    const rows = [ranks.slice(0, cut), ranks.slice(cut)].map((part) => rowOf(part, links, gap));
+    const first = new Set(
+      ranks
+        .slice(0, cut)
+        .flat()
+        .map(({ id }) => id),
+    );
+    const torn = new Set(
+      links.filter(([from, to]) => first.has(from) !== first.has(to)).map(([from]) => from),
+    ).size;
+    const height = rows.reduce((sum, one) => sum + one.height, ROW_GAP);
+    const fit = fitOf(Math.max(...rows.map(({ width }) => width)), height) * TORN ** torn;
+    if (fit > best.fit) best = { fit, rows };
+  }
+  const places: Record<string, Point> = {};
+  let top = 0;
+  for (const { places: own, height } of best.rows) {
+    for (const [id, [x, y]] of Object.entries(own)) places[id] = [x, y + top];
+    top += Math.ceil((height + ROW_GAP) / GRID) * GRID;
+  }
+  return places;
+}
+
+/** Windows are wider than high, and below the graph lies the lane of learning. */
+const PROPORTION = 1.9;
+/** By how much larger a graph is drawn in two rows before it is broken, and how much less with each node whose lines go
+ * from one to the other. */
+const WORTH = 1.25;
+const TORN = 0.92;
+/** A row has as many ranks at least. */
+const MIN_RANKS = 3;
+/** Between two rows, for the lines that go from one to the other. */
+const ROW_GAP = 128;
+
+/** How large an area is drawn where all of it is to be seen. */
+function fitOf(width: number, height: number): number {
+  return Math.min(PROPORTION / width, 1 / height);
+}
+
+interface Row {
+  places: Record<string, Point>;
+  width: number;
+  height: number;
+}
+
+/** From the left, each rank as wide as its widest box; the highest box at 0. */
+function rowOf(ranks: readonly (readonly Group[])[], links: readonly Link[], gap: number): Row {
   const tops = levelled(ranks, links);
+  const highest = Math.min(...tops.values());
   const places: Record<string, Point> = {};
   let left = 0;
+  let height = 0;
   for (const rank of ranks) {
     for (const group of rank) {
+      const top = (tops.get(group.id) ?? 0) - highest;
+      height = Math.max(height, top + group.height);
       for (const [id, [across, down]] of Object.entries(group.places)) {
-        places[id] = [left + across, (tops.get(group.id) ?? 0) + down];
+        places[id] = [left + across, top + down];
       }
     }
     left += Math.ceil((Math.max(...rank.map(({ width }) => width)) + gap) / GRID) * GRID;
   }
-  return places;
+  return { places, width: left - gap, height };
 }
 
 type Link = readonly [string, string];
@@ -145,6 +199,7 @@ function levelled(
   }
   const partners = new Map<string, string[]>();
   for (const [from, to] of links) {
+    if (!tops.has(from) || !tops.has(to)) continue;
     partners.set(from, [...(partners.get(from) ?? []), to]);
     partners.set(to, [...(partners.get(to) ?? []), from]);
   }

@@ -30,20 +30,26 @@ const ICON = classes(
   "card-narrow:size-4 card-narrow:bg-transparent card-narrow:[&>.busy-ring]:-inset-0.5 card-narrow:[&>.busy-ring]:size-5",
   "card-lower:size-4 card-lower:bg-transparent card-lower:[&>.busy-ring]:-inset-px card-lower:[&>.busy-ring]:size-4.5",
   "card-small:hidden card-lower:[&>.lucide]:size-[11px] card-lower-narrow:hidden",
+  "card-mark:inline-flex card-mark-flat:hidden",
 );
 /** A low card has its number beside its name, or whole below it: a number that is cut off is another one. */
 const WORDS = classes(
   "min-w-0 flex-1 card-slim:w-full card-slim:flex-none",
   "card-low:flex card-low:max-h-6 card-low:flex-wrap card-low:justify-between card-low:gap-x-[5px] card-low:overflow-hidden",
+  "card-mark:-mx-2 card-mark:block card-mark:w-[calc(100%+16px)] card-mark:overflow-visible card-mark:text-center",
 );
 const NAME = classes(
-  "compact-card-name line-clamp-2 font-semibold text-xs/3.5 tracking-[-0.01em] wrap-anywhere",
+  "compact-card-name line-clamp-2 font-semibold text-xs/3.5 tracking-[-0.01em] wrap-normal",
   "card-narrow:text-2xs/3 card-low:max-w-full card-low:text-2xs/3",
-  "card-lower-narrow:line-clamp-1 card-lowest:line-clamp-1 card-lowest:wrap-normal",
+  "card-lower-narrow:line-clamp-1 card-lowest:line-clamp-1",
+  "card-mark:tracking-[-0.02em] card-mark:[text-shadow:0_0_2px_var(--surface),0_0_3px_var(--surface),0_0_4px_var(--surface)]",
 );
+/** A word of a name is cut where it is too long, not broken. */
+const WORD = "inline-block max-w-full truncate align-bottom";
 const NUMBER = classes(
   "compact-card-number truncate text-2xs/3.5",
   "card-narrow:leading-3 card-low:max-w-full card-low:leading-3 card-low-narrow:hidden",
+  "card-mark-low:hidden",
 );
 
 export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[] }) {
@@ -70,13 +76,19 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
   }, [catalog, store, node, data]);
   useMeasured(node, dots.map(({ port, isTarget, top }) => `${port} ${isTarget} ${top}`).join(","));
   const kind = kindOf(catalog, data?.kind);
+  const words = node.split("_");
+  const last = words.length - 1;
   return (
     <>
       <div
         className="compact-card absolute top-0 left-0 flex h-[calc(100%*var(--zoom,1))] w-[calc(100%*var(--zoom,1))] origin-top-left scale-(--unzoom) flex-col justify-center [container:compact-card/size]"
         title={title}
       >
-        <div className="relative flex min-h-0 items-center gap-1.5 pr-1.5 pl-2 card-narrow:gap-1 card-narrow:pr-[3px] card-narrow:pl-[7px] card-slim:flex-col card-slim:items-start card-slim:gap-0.5">
+        <i
+          className="absolute top-[18%] left-0 h-[64%] w-[2.5px] rounded-r-[2.5px] bg-(--node-color) card-mark:hidden card-mark-flat:top-0 card-mark-flat:block card-mark-flat:h-[2.5px] card-mark-flat:w-full"
+          aria-hidden="true"
+        />
+        <div className="relative flex min-h-0 items-center gap-1.5 pr-1.5 pl-2 card-narrow:gap-1 card-narrow:pr-[3px] card-narrow:pl-[7px] card-slim:flex-col card-slim:items-start card-slim:gap-0.5 card-mark:flex-col card-mark:items-center card-mark:gap-0.5 card-mark:px-0">
           <NodeIcon
             node={node}
             icon={kind?.icon}
@@ -84,14 +96,10 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
           />
           <span className={WORDS}>
             <span className={NAME}>
-              {node.split("_").map((word, place) => (
+              {words.map((word, place) => (
                 <Fragment key={place}>
-                  {place > 0 ? (
-                    <>
-                      _<wbr />
-                    </>
-                  ) : null}
-                  {word}
+                  {place > 0 ? <wbr /> : null}
+                  <span className={WORD}>{place < last ? `${word}_` : word}</span>
                 </Fragment>
               ))}
             </span>
