@@ -257,3 +257,15 @@ class StopRequested(ColoopError):
     """The run was asked to stop; raised at a safe point, and caught by the run loop only."""
 
     code = "run.stop_requested"
+
+
+class ImportRefused(ColoopError):
+    """A configuration of another framework cannot be read; the message has place and fix."""
+
+    code = "import.refused"
+
+
+class ExportRefused(ColoopError):
+    """A loop has no form in another framework; the message says which part and why."""
+
+    code = "export.refused"

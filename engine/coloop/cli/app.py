@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Explain a finding, an alert or an algorithm. Without a name, list all of them.",
     ),
     "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
+    "import": ("interop", "Make a loop of a configuration of verl."),
     "run": ("run", "Run a loop headless, with a live progress display."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
@@ -107,10 +108,11 @@ def build_command(name: str) -> _click.Command:
     """The command of a name, with its own arguments."""
     with collecting.not_while_loading():
         module = import_module(f"coloop.cli.{COMMANDS[name][0]}")
-    if (group := getattr(module, f"{name}_app", None)) is not None:
+    word = name.replace("-", "_")
+    if (group := getattr(module, f"{word}_app", None)) is not None:
         return typer.main.get_command(group)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    command = getattr(module, f"{name}_command")
+    command = getattr(module, f"{word}_command")
     line = None if command.__doc__ else COMMANDS[name][1]
     single.command(name, help=line)(exiting(command))
     return typer.main.get_command(single)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from coloop.data.files.compressed import RowProblem
 from coloop.data.files.files import RawRows, documents_in, open_file
-from coloop.data.files.values import ValueProblem, read_values
+from coloop.data.files.values import ValueProblem, has_value, read_values
 from coloop.data.tasks import rows_of
 from coloop.data.tasks.base import TaskProblem, permuted, stable_hash
 from coloop.errors import CheckpointError, DataError
@@ -120,7 +120,7 @@ class Source:
         except RowProblem as problem:
             raise self._problem(str(problem), line=problem.line) from None
         for name, source in self._names.items():
-            if source not in raw:
+            if not has_value(raw, source):
                 raise self._missing(name, source, list(raw), line)
         try:
             return read_values(raw, self._names, self._unfold, self._nulls)

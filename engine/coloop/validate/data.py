@@ -57,7 +57,7 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{column}`{lack.first}",
                     "a mapped column must be in every row",
                 )
-            if own not in seen.columns:
+            if own not in seen.columns and own.partition(".")[0] not in seen.columns:
                 there = sorted(seen.columns)
                 yield error(
                     "data.missing_column",

@@ -28,7 +28,7 @@ from coloop.data.files.files import (
     open_file,
     start_of,
 )
-from coloop.data.files.values import ValueProblem, read_values
+from coloop.data.files.values import ValueProblem, has_value, read_values
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lean import record
@@ -145,7 +145,7 @@ class Values:
 
     def __call__(self, rows: PlacedRows) -> str | None:
         for where, row in rows:
-            names = {name: own for name, own in self.columns if own in row}
+            names = {name: own for name, own in self.columns if has_value(row, own)}
             try:
                 read_values(row, names, self.unfold)
             except ValueProblem as problem:

@@ -40,14 +40,15 @@ def read_values(
     """A row of a source with the columns of the loop, converted.
 
     Args:
-        names: by column of the loop, the column of the source that it is.
+        names: by column of the loop, the column of the source that it is, or a path in one
+            (`reward_model.ground_truth`).
         unfold: a list column whose entries become rows.
         nulls: collects the columns from which null keys were dropped.
 
     Raises:
         ValueProblem: a column has a value of the wrong kind.
     """
-    row = {**raw, **{name: raw[source] for name, source in names.items()}}
+    row = {**raw, **{name: value_at(raw, source) for name, source in names.items()}}
     for name, value in row.items():
         if (half := half_character(value)) is not None:
             told = _told(name, names)
@@ -102,6 +103,23 @@ def _read(row: dict[str, Any], name: str) -> str | None:
     if name == "probability" and not 0 <= value <= 1:
         return "must be a number from 0 to 1"
     return None
+
+
+def has_value(raw: Mapping[str, Any], column: str) -> bool:
+    """Whether a row has a column, or a value at a path of keys by dots."""
+    if column in raw:
+        return True
+    first, dot, rest = column.partition(".")
+    inner = raw.get(first)
+    return bool(dot) and isinstance(inner, Mapping) and has_value(inner, rest)
+
+
+def value_at(raw: Mapping[str, Any], column: str) -> Any:
+    """The value of a column, or at a path of keys by dots, of a row that has it."""
+    if column in raw:
+        return raw[column]
+    first, _, rest = column.partition(".")
+    return value_at(raw[first], rest)
 
 
 def _told(name: str, names: Mapping[str, str]) -> str:

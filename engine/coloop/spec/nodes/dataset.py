@@ -39,7 +39,8 @@ class DatasetNode(BaseNode):
     columns: dict[Text, Text] = setting(
         default_factory=dict, widget="select", choices="task_columns"
     )
-    """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source."""
+    """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source, or a path
+    of keys in a column of objects (`reward_model.ground_truth`)."""
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows of one step; null: all of them."""
     tokens: RowTokens | None = setting(None, level="advanced")
