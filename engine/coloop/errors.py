@@ -154,6 +154,13 @@ class ModelUnavailable(NodeFailed):
     code = "model.unavailable"
 
 
+class HubFailed(ColoopError):
+    """The Hugging Face Hub does not answer, refuses, or lacks what was asked for; the message says
+    where and what helps."""
+
+    code = "hub.failed"
+
+
 class RequestRefused(ColoopError):
     """A prompt or chat cannot be encoded or completed; the message says why."""
 

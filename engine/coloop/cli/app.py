@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("log", "Send a run to trackers: TensorBoard, Weights & Biases, MLflow, Trackio."),
     "runs": ("watch", "List runs; `runs check RUN` verifies a run folder."),
     "export": ("export", "Export the trained weights of a node as a model folder."),
+    "push": ("push", "Push the trained weights of a node to the Hugging Face Hub."),
     "backup": (
         "serving",
         "Back up loops and run records to a file; the server may keep running.",
@@ -53,7 +54,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("calibrate", "Measure this machine, so that predicted times fit it."),
     "serve": ("serving", "Start the composer: web page, API and run launcher."),
     "presets": ("begin", "Loops that ship with coloop."),
-    "models": ("models", "Models on this machine, and those that can be added."),
+    "models": ("models", "Models on this machine and on the hub: list, show, download, add."),
+    "datasets": ("datasets", "Datasets of the hub: first rows before a download."),
 }
 """By name, the module of this package with `NAME_command` (or `NAME_app`, a group of commands), and
 the line of help, which a function replaces by its docstring. A function returns the exit code, or
@@ -181,6 +183,7 @@ LIBRARIES: tuple[tuple[str, str | None], ...] = (
     ("torch", "engine"),
     ("transformers", "engine"),
     ("tokenizers", "engine"),
+    ("huggingface_hub", "engine"),
     ("ray", "engine"),
     ("pyarrow", "engine"),
     ("fastapi", "server"),

@@ -9,8 +9,8 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from rich.table import Table
 from coloop.cli.app import LIBRARIES, Json, requirements
 from coloop.cli.output import console, print_json
 from coloop.errors import SettingInvalid
+from coloop.hub.fits import gpus_here
 from coloop.plan.settings.machine import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
 from coloop.plan.settings.updates import LEAST_PARAMETERS
@@ -47,7 +48,6 @@ BACKENDS: dict[Backend, str | None] = {
 """Training backends and the library that each needs; None: not implemented."""
 LEAST_SHM_BYTES = 2**30
 SHM_PROBLEM = "less than 1 GiB in /dev/shm: Ray falls back to slow storage"
-SMI_TIMEOUT_SECONDS = 10.0
 
 
 def doctor_command(as_json: Json = False) -> int:
@@ -61,7 +61,7 @@ def doctor_command(as_json: Json = False) -> int:
 
 def examine() -> dict[str, Any]:
     libraries = [_library(module, extra) for module, extra in LIBRARIES]
-    gpus, memory, shm = _gpus(), _memory_bytes(), _shm_bytes()
+    gpus, memory, shm = [asdict(gpu) for gpu in gpus_here()], _memory_bytes(), _shm_bytes()
     processor, python = _processor(), platform.python_version()
     names = ", ".join(gpu["name"] for gpu in gpus)
     checks = [
@@ -243,31 +243,6 @@ def _shm_bytes() -> int | None:
         return shutil.disk_usage("/dev/shm").total
     except OSError:
         return None
-
-
-def _gpus() -> list[dict[str, Any]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    query = "--query-gpu=name,memory.total,driver_version"
-    try:
-        answer = subprocess.run(
-            [program, query, "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            timeout=SMI_TIMEOUT_SECONDS,
-            check=True,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    gpus = []
-    for line in answer.splitlines():
-        parts = [part.strip() for part in line.split(",")]
-        if len(parts) == 3 and parts[1].isdigit():
-            gpus.append(
-                {"name": parts[0], "memory_bytes": int(parts[1]) * 2**20, "driver": parts[2]}
-            )
-    return gpus
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""`coloop models`: models that loops name by name alone.
+"""`coloop models`: models that loops name, on this machine and on the hub.
 
-Exit codes: 0 listed or written, 1 it is not installed, exists or cannot be written, 2 no such
-model.
+Exit codes: 0 done, 1 it is not installed, exists, cannot be fetched or written, 2 no such model,
+130 the download was cancelled.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +12,15 @@ import typer
 from rich.markup import escape
 
 from coloop.cli.app import Json
+from coloop.cli.check import checked_spec
+from coloop.cli.fetching import fetch
 from coloop.cli.output import console, fail, print_json, table_of
 from coloop.errors import ColoopError, PresetNotFound
+from coloop.hub.about import HubModel, describe_model
+from coloop.hub.fits import TOKENS, WAYS, Fit, fits, hardware_here, hardware_words
+from coloop.hub.listing import ModelHere, models_here
 from coloop.spec import presets
-from coloop.spec.model_folders import models_dir
+from coloop.units import gib
 
 FAILED = 1
 NOT_FOUND = 2
@@ -26,6 +31,10 @@ models_app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+Repo = Annotated[str, typer.Argument(metavar="ID", help="Id of the hub, like `user/name`.")]
+Revision = Annotated[
+    str | None, typer.Option("--revision", help="Branch, tag or commit; `main` by default.")
+]
 
 
 @models_app.callback()
@@ -37,44 +46,135 @@ def _models(context: typer.Context) -> None:
 
 @models_app.command("list")
 def _list_models(as_json: Json = False) -> None:
-    """List the models in the folder of models, and those that can be added."""
-    rows = list(_listed())
+    """List the models on this machine: folders, the cache of the hub, and those of packages."""
+    models = models_here()
     if as_json:
-        print_json(rows)
+        print_json([asdict(model) for model in models])
         return
-    table = table_of("name", "state", "title")
-    for row in rows:
-        state = row["folder"] or f"coloop models add {row['name']}"
-        if row["folder"] is None and not row["is_installed"]:
-            state = "pip install 'coloop\\[real]', then " + state
-        table.add_row(escape(row["name"]), state, escape(row["title"]))
+    table = table_of("name", "parameters", "size", "state", right=("parameters", "size"))
+    for model in models:
+        table.add_row(
+            escape(model.name),
+            _millions(model.parameters),
+            gib(model.bytes) if model.bytes else "",
+            _state(model),
+        )
     console().print(table)
 
 
-def _listed() -> list[dict[str, Any]]:
-    above = models_dir()
-    folders = sorted(above.iterdir()) if above.is_dir() else []
-    there = {path.name: path for path in folders if (path / "config.json").is_file()}
-    known = {preset.name: preset for preset in presets.packaged_models()}
-    rows = []
-    for name in sorted({*there, *known}):
-        preset = known.get(name)
-        rows.append(
-            {
-                "name": name,
-                "title": preset.title if preset is not None else "",
-                "folder": str(there[name]) if name in there else None,
-                "is_installed": preset is not None and _is_installed(preset),
-            }
-        )
-    return rows
+def _state(model: ModelHere) -> str:
+    if model.place == "package":
+        add = f"coloop models add {model.name}"
+        return add if model.is_installed else f"pip install 'coloop\\[real]', then {add}"
+    if model.missing is not None:
+        return f"not whole: coloop models download {escape(model.name)}"
+    return escape(str(model.folder))
 
 
-def _is_installed(preset: presets.ModelPreset) -> bool:
+@models_app.command("show")
+def _show_model(
+    repo: Repo,
+    revision: Revision = None,
+    loop: Annotated[
+        str | None, typer.Option("--for", metavar="SPEC", help="Also on the hardware of this loop.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a model of the hub before its download: size, licence, parameters, and whether it can be
+    trained here. Only its config is read."""
+    machines = {"here": hardware_here()}
+    if loop is not None:
+        spec = checked_spec(loop, None, as_json=as_json)[1]
+        machines["loop"] = spec.hardware.model_dump(mode="json", exclude_none=True)
     try:
-        return preset.package is not None and bool(version(preset.package.name))
-    except PackageNotFoundError:
-        return False
+        model = describe_model(repo, revision)
+        found = {
+            place: fits(model.config, hardware) if model.config is not None else ()
+            for place, hardware in machines.items()
+        }
+    except ColoopError as error:
+        fail(str(error), FAILED)
+    if as_json:
+        print_json(_as_json(model, machines, found))
+        return
+    _print_model(model, machines, found)
+
+
+def _as_json(
+    model: HubModel, machines: dict[str, dict[str, Any]], found: dict[str, tuple[Fit, ...]]
+) -> dict[str, Any]:
+    repo = model.repo
+    return {
+        "id": repo.id,
+        "commit": repo.commit,
+        "license": repo.licence,
+        "gated": repo.is_gated,
+        "bytes": repo.bytes,
+        "bytes_here": repo.bytes_here,
+        "files": [asdict(file) for file in repo.files],
+        "model_type": model.model_type,
+        "parameters": model.parameters,
+        "active": model.active,
+        "refusal": model.refusal,
+        "fits": {
+            place: {
+                "hardware": machines[place],
+                "ways": [asdict(fit) for fit in ways],
+            }
+            for place, ways in found.items()
+        },
+    }
+
+
+def _print_model(
+    model: HubModel, machines: dict[str, dict[str, Any]], found: dict[str, tuple[Fit, ...]]
+) -> None:
+    out, repo = console(), model.repo
+    table = table_of("", "")
+    table.add_row("licence", escape(repo.licence or "not stated"))
+    if repo.is_gated:
+        table.add_row("access", "gated: its terms have to be accepted on its page")
+    if model.parameters is not None:
+        few = model.active is not None and model.active < model.parameters
+        active = f", {_millions(model.active)} active for a token" if few else ""
+        table.add_row("parameters", f"{model.parameters:,}{active}")
+    here = f", {gib(repo.bytes_here)} of it are here" if repo.bytes_here else ""
+    table.add_row("download", f"{gib(repo.bytes)} in {len(repo.files)} files{here}")
+    for place, ways in found.items():
+        machine = hardware_words(machines[place])
+        for fit in ways:
+            table.add_row(f"{machine}, {WAYS[fit.way]}", _verdict(fit))
+    out.print(f"[bold]{escape(repo.id)}[/] ({escape(model.model_type or 'no config')})")
+    out.print(table)
+    out.print(f"[dim]training: GRPO, 8 completions of up to {TOKENS} tokens to each prompt[/]")
+    if model.refusal is not None:
+        out.print(f"[yellow]coloop does not load it: {escape(model.refusal)}[/]")
+    else:
+        out.print(f"next: [bold]coloop models download {escape(repo.id)}[/]")
+
+
+def _verdict(fit: Fit) -> str:
+    if fit.peak_bytes is None:
+        return f"not known: {escape(fit.reason or '')}"
+    words = {True: "[green]fits[/]", False: "[bold red]does not fit[/]", None: "not known"}
+    return f"{words[fit.fits]}: {gib(fit.peak_bytes)} of {gib(fit.usable_bytes)}"
+
+
+@models_app.command("download")
+def _download_model(repo: Repo, revision: Revision = None, as_json: Json = False) -> None:
+    """Download a model into the cache of the hub; one that was cancelled or cut off continues."""
+    try:
+        model = describe_model(repo, revision)
+        if model.refusal is not None:
+            fail(f"{repo}: {model.refusal}", FAILED)
+        folder = fetch(model.repo, as_json=as_json)
+    except ColoopError as error:
+        fail(str(error), FAILED)
+    if as_json:
+        return
+    console().print(f"in the cache: {escape(str(folder))}")
+    at = "" if revision is None else f", revision: {revision}"
+    console().print(f"in a loop: [bold]model: {{type: pretrained, path: {escape(repo + at)}}}[/]")
 
 
 @models_app.command("add")
@@ -103,3 +203,9 @@ def _add_model(
     console().print(f"wrote {escape(str(written))}")
     shown = preset.name if folder is None else str(folder)
     console().print(f"in a loop: [bold]model: {{type: pretrained, path: {escape(shown)}}}[/]")
+
+
+def _millions(number: int | None) -> str:
+    if number is None:
+        return ""
+    return f"{number / 1e9:.2f} B" if number >= 1e9 else f"{number / 1e6:.1f} M"

@@ -1,10 +1,9 @@
-"""Loads models from a local folder or the hub; safetensors only, because a pickle can run code."""
+"""Loads models from a folder, also in the cache of the hub; safetensors only, because a pickle can
+run code."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
-from transformers.utils.hub import cached_file
 
 from coloop.errors import ModelUnavailable
 from coloop.models.folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_adapter, merged_weights
@@ -26,9 +24,8 @@ from coloop.models.heads import SCORE
 from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, kind_of, without_bars
 from coloop.models.waiting import WeightsToCome, build_without_weights, load_score_heads
 from coloop.spec import presets
+from coloop.spec.hub_cache import HUB_ID, cache_dir, missing_in
 from coloop.spec.model_folders import folder_of
-
-_HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 
 
 def load_pretrained(
@@ -43,21 +40,17 @@ def load_pretrained(
     """Model and tokenizer of a folder or hub id; an adapter is merged with its base. Relative paths
     start at `root`. With `may_wait`, the model is on `meta` if possible, and the last result reads
     its weights; otherwise that is None. Raises `ModelUnavailable`."""
-    source = find_source(path, root)
-    if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
+    source = find_source(path, root, revision=revision)
+    if (damage := damage_in_checkpoint(source)) is not None:
         raise ModelUnavailable(f"{damage}; start from another checkpoint")
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
-    held = source
-    if isinstance(source, Path) and is_adapter(source):
-        held = source / BASE_FOLDER
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    held = source / BASE_FOLDER if is_adapter(source) else source
     try:
         config = AutoConfig.from_pretrained(source, **options)
         tokenizer = _tokenizer_of(source, options)
         kind = kind_of(config)
         if may_wait and not trust_remote_code:
-            waiting = build_without_weights(
-                kind, config, held, source, dtype=dtype, revision=revision
-            )
+            waiting = build_without_weights(kind, config, held, source, dtype=dtype)
             if waiting is not None:
                 return waiting[0], _fast(tokenizer, path), waiting[1]
         if held is not source:
@@ -67,12 +60,11 @@ def load_pretrained(
                 held, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
             )
         _check_whole(told)
-        if isinstance(held, Path) and isinstance(source, Path):
-            load_score_heads(model, held, source)
-        if isinstance(source, Path) and held is not source:
+        load_score_heads(model, held, source)
+        if held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError, RuntimeError) as error:
-        raise ModelUnavailable(_reason(path, source, error)) from error
+        raise ModelUnavailable(_reason(source, error)) from error
     return model, _fast(tokenizer, path), None
 
 
@@ -92,23 +84,20 @@ def load_outline(
     path: str, root: Path, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerFast]:
     """Config and tokenizer of a model; its files need not contain weights."""
-    source = find_source(path, root, has_weights=False)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    source = find_source(path, root, revision=revision, has_weights=False)
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
     try:
         config = AutoConfig.from_pretrained(source, **options)
         tokenizer = _tokenizer_of(source, options)
     except (OSError, ValueError, ImportError) as error:
-        raise ModelUnavailable(_reason(path, source, error)) from error
+        raise ModelUnavailable(_reason(source, error)) from error
     return config, _fast(tokenizer, path)
 
 
-def _tokenizer_of(source: Path | str, options: Mapping[str, Any]) -> Any:
+def _tokenizer_of(source: Path, options: Mapping[str, Any]) -> Any:
     for name in TOKENIZER_SETTINGS:
-        file = cached_file(
-            source, name, revision=options["revision"], _raise_exceptions_for_missing_entries=False
-        )
-        if file is not None:
-            check_tokenizer(Path(file))
+        if (source / name).is_file():
+            check_tokenizer(source / name)
     return AutoTokenizer.from_pretrained(source, **options)
 
 
@@ -130,12 +119,15 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
             named[name].copy_(weight)
 
 
-def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
-    """The folder of a path, or the hub id; raises `ModelUnavailable`. `has_weights`: check that the
-    folder has them."""
-    folder = folder_of(path, root)
+def find_source(
+    path: str, root: Path, *, revision: str | None = None, has_weights: bool = True
+) -> Path:
+    """The folder of a path, or of what was downloaded of a hub id; raises `ModelUnavailable`.
+    `has_weights`: check that the folder has them."""
+    folder = folder_of(path, root, revision)
     if folder.is_dir():
         if has_weights:
+            _check_downloaded(path, folder)
             check_folder(folder)
             _check_lengths(folder)
         return folder
@@ -145,14 +137,22 @@ def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | st
         raise ModelUnavailable(
             f"model.path {path!r}: there is no folder {folder}; `coloop models add {path}` makes it"
         )
-    if not _HUB_ID.match(path):
+    if HUB_ID.match(path) is None:
         raise ModelUnavailable(f"model.path {path!r}: there is no folder {folder}")
-    if _is_offline():
+    at = "" if revision is None else f" --revision {revision}"
+    raise ModelUnavailable(
+        f"model.path {path!r}: there is no folder {folder}, and nothing of this hub id has been "
+        f"downloaded; `coloop models download {path}{at}` does it"
+    )
+
+
+def _check_downloaded(path: str, folder: Path) -> None:
+    """Raise `ModelUnavailable` if a download into the cache of the hub has not ended."""
+    if folder.is_relative_to(cache_dir()) and (missing := missing_in(folder)) is not None:
         raise ModelUnavailable(
-            f"model.path {path!r}: there is no folder {folder}, and the hub is disabled "
-            "(HF_HUB_OFFLINE)"
+            f"model.path {path!r}: its download has not ended, {missing} is missing; "
+            f"`coloop models download {path}` continues it"
         )
-    return path
 
 
 def _check_lengths(folder: Path) -> None:
@@ -163,20 +163,9 @@ def _check_lengths(folder: Path) -> None:
             raise ModelUnavailable(f"{damage}; copy or download it again")
 
 
-def _is_offline() -> bool:
-    return any(
-        os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
-        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    )
-
-
-def _reason(path: str, source: Path | str, error: Exception) -> str:
+def _reason(source: Path, error: Exception) -> str:
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    if isinstance(source, Path):
-        return f"the model in {source} cannot be loaded: {first_line}"
-    return (
-        f"model.path {path!r} is not a local folder and cannot be loaded from the hub: {first_line}"
-    )
+    return f"the model in {source} cannot be loaded: {first_line}"
 
 
 # Model folders that somebody else wrote may lead libraries to pickles, other models or files

@@ -12,14 +12,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
-from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
 from coloop.errors import CheckpointError
 from coloop.models.folder import (
@@ -105,28 +104,25 @@ UNSUPPORTED_FIELDS = ("quantization_config", "transformers_weights")
 def build_without_weights(
     auto_class: Any,
     config: PretrainedConfig,
-    base: Path | str,
-    source: Path | str,
+    folder: Path,
+    source: Path,
     *,
     dtype: torch.dtype,
-    revision: str | None = None,
 ) -> tuple[PreTrainedModel, WeightsToCome] | None:
     """A folder's model on `meta` and what reads its weights; None: load it as a whole.
 
     Args:
         auto_class: `AutoModelForCausalLM` or another of transformers' auto classes.
-        base: folder or hub id of the full weights.
-        source: folder of an adapter for them; else the same as `base`.
+        folder: of the full weights.
+        source: folder of an adapter for them; else the same as `folder`.
         dtype: of the weights.
-        revision: of `base` on the hub.
     """
     if any(getattr(config, field, None) for field in UNSUPPORTED_FIELDS):
         return None
     try:
-        folder = base if isinstance(base, Path) else _downloaded(base, revision)
         if (folder / INDEX).exists() and (folder / ONE_FILE).exists():
             return None  # transformers decides which of them it reads
-        built = _built(auto_class, config, folder, str(base), dtype)
+        built = _built(auto_class, config, folder, dtype)
         conversion = from_disk(outline_of(built))  # on a copy: the model itself is changed later
         if not _is_complete(built, folder, conversion):
             return None
@@ -137,9 +133,7 @@ def build_without_weights(
             weight.requires_grad_(weight.is_floating_point())
         _compute_buffers(model)
         _load_buffers(model, folder, conversion, type_of)
-        adapter = source if isinstance(source, Path) and source != base else folder
-        if isinstance(base, Path) or score_heads(model):  # a local folder may have more heads
-            load_score_heads(model, folder, adapter)
+        load_score_heads(model, folder, source)
     except (
         *(OSError, ValueError, LookupError, RuntimeError),
         *(SafetensorError, CheckpointError),
@@ -150,28 +144,16 @@ def build_without_weights(
     if any(tensor.is_meta for tensor in (*heads, *model.buffers())):
         return None
     model._weight_conversions = conversion.used()
-    if adapter != folder:
-        return model, WeightsToCome(model, lambda: merged_weights(adapter))
+    if source != folder:
+        return model, WeightsToCome(model, lambda: merged_weights(source))
     return model, WeightsToCome(model, lambda: read_for(folder, conversion))
 
 
-def _downloaded(name: str, revision: str | None) -> Path:
-    options: dict[str, Any] = {"revision": revision, "_raise_exceptions_for_missing_entries": False}
-    cached_file(name, "generation_config.json", **options)
-    index, files_of = cached_file(name, INDEX, **options), cast(Any, get_checkpoint_shard_files)
-    if index is not None:
-        files_of(name, index, revision=revision)
-    file = index or cached_file(name, ONE_FILE, **options)
-    if file is None:
-        raise OSError(f"{name} has neither {ONE_FILE} nor {INDEX}")
-    return Path(file).parent
-
-
 def _built(
-    auto_class: Any, config: PretrainedConfig, folder: Path, name: str, dtype: torch.dtype
+    auto_class: Any, config: PretrainedConfig, folder: Path, dtype: torch.dtype
 ) -> PreTrainedModel:
     config = copy.deepcopy(config)
-    config.name_or_path = name
+    config.name_or_path = str(folder)
     with without_bars(), torch.random.fork_rng(devices=[]), EmptyOnMeta():
         built: Any = auto_class.from_config(config, dtype=dtype, trust_remote_code=False)
     model: PreTrainedModel = built.eval()

@@ -3,12 +3,14 @@
     COLOOP_MODELS_DIR    folder of models that loops name by name alone, `path: smollm2-135m`; else
                          coloop/models below XDG_DATA_HOME, which is ~/.local/share by default
 
-A folder of that name beside the loop comes first.
+A folder of that name beside the loop comes first, what the cache of the hub has of a hub id last.
 """
 
 import os
 from pathlib import Path
 from typing import Final
+
+from coloop.spec.hub_cache import snapshot_of
 
 SETTING: Final = "COLOOP_MODELS_DIR"
 
@@ -22,10 +24,15 @@ def models_dir() -> Path:
     return above / "coloop" / "models"
 
 
-def folder_of(path: str, root: Path) -> Path:
-    """The folder that `model.path` names, from `root`; it need not exist."""
+def folder_of(path: str, root: Path, revision: str | None = None) -> Path:
+    """The folder that `model.path` names, from `root`; it need not exist.
+
+    Args:
+        revision: of a hub id; None is `main`.
+    """
     folder = root / os.path.expanduser(path)
-    if "/" in path or os.sep in path or path in (".", "..") or folder.exists():
+    if folder.exists() or path in (".", ".."):
         return folder
-    kept = models_dir() / path
-    return kept if kept.is_dir() else folder
+    if "/" not in path and os.sep not in path and (kept := models_dir() / path).is_dir():
+        return kept
+    return snapshot_of(path, revision) or folder

@@ -12,6 +12,7 @@ import pytest
 
 from coloop.cli import app, doctor
 from coloop.explain import about
+from coloop.hub.fits import HereGpu
 from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.rollout import Engine
@@ -192,8 +193,8 @@ def test_cores_that_are_none_are_told_in_one_line(coloop, loop, monkeypatch):
 def test_the_doctor_says_ok_of_nothing_that_is_not_here(
     gpus: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    card = {"name": "H100", "memory_bytes": 2**36, "driver": "570"}
-    monkeypatch.setattr(doctor, "_gpus", lambda: [card] * gpus)
+    card = HereGpu(name="H100", memory_bytes=2**36, driver="570")
+    monkeypatch.setattr(doctor, "gpus_here", lambda: [card] * gpus)
     monkeypatch.setattr(doctor, "find_spec", lambda module: None)
     monkeypatch.setattr(doctor, "_memory_bytes", lambda: None)
 
@@ -237,9 +238,9 @@ def test_the_doctor_names_the_engines_that_can_run(
             raise PackageNotFoundError(name)
         return "1.0"
 
-    card = {"name": "H100", "memory_bytes": 2**36, "driver": "570"}
+    card = HereGpu(name="H100", memory_bytes=2**36, driver="570")
     here = ("torch", "vllm") if build else ("torch",)
-    monkeypatch.setattr(doctor, "_gpus", lambda: [card] * gpus)
+    monkeypatch.setattr(doctor, "gpus_here", lambda: [card] * gpus)
     monkeypatch.setattr(doctor, "find_spec", lambda module: module if module in here else None)
     monkeypatch.setattr(doctor, "version", version_of)
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from coloop.errors import CheckpointError, ModelUnavailable
+from coloop.hub.about import describe_model
+from coloop.hub.download import download
 from coloop.models import LoadedModel, build_model, save_hf
 from coloop.models.build import copy_model
 from coloop.models.folder import load_weights
@@ -185,22 +187,13 @@ def test_a_changed_bit_of_a_checkpoint_that_a_model_begins_with_is_named(tmp_pat
         pretrained("step-4/actor", tmp_path)
 
 
-def test_a_hub_id_without_network_ends_in_one_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-    with pytest.raises(ModelUnavailable, match="the hub is disabled"):
-        pretrained("some-owner/some-model", tmp_path)
-
-
 def test_a_hub_id_is_told_from_a_missing_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.delenv("TRANSFORMERS_OFFLINE", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
 
-    assert find_source("some-owner/some-model", tmp_path) == "some-owner/some-model"
+    with pytest.raises(ModelUnavailable, match="`coloop models download some-owner/some-model`"):
+        pretrained("some-owner/some-model", tmp_path)
     with pytest.raises(ModelUnavailable, match="there is no folder"):
         find_source("models/of/mine", tmp_path)
 
@@ -211,7 +204,13 @@ def test_what_is_not_yet_runnable_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.network
-def test_a_hub_model_is_loaded_where_there_is_a_network(tmp_path: Path) -> None:
-    loaded = pretrained("hf-internal-testing/tiny-random-LlamaForCausalLM", tmp_path)
+def test_a_hub_model_is_loaded_where_there_is_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    name = "hf-internal-testing/tiny-random-LlamaForCausalLM"
+    download(describe_model(name).repo)
+
+    loaded = pretrained(name, tmp_path)
 
     assert loaded.model.config.model_type == "llama"

@@ -293,7 +293,7 @@ class Parquet:
         group = bisect.bisect_right(self._starts, index) - 1
         table = self._group(group)
         values: dict[str, Any] = table.slice(index - self._starts[group], 1).to_pylist()[0]
-        return {name: _plain(value) for name, value in values.items()}
+        return {name: plain_value(value) for name, value in values.items()}
 
     def _group(self, group: int) -> Any:
         if group not in self._decoded:
@@ -338,7 +338,7 @@ class Documents:
         return {"text": text, "title": file.stem, "path": name}
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     match value:
         case datetime() | date() | time():
             return value.isoformat()
@@ -347,9 +347,9 @@ def _plain(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return None
         case list():
-            return [_plain(item) for item in value]
+            return [plain_value(item) for item in value]
         case dict():
-            return {name: _plain(item) for name, item in value.items()}
+            return {name: plain_value(item) for name, item in value.items()}
         case bytes():
             return value.decode("utf-8", errors="replace")
     return value
