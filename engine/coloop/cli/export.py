@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,19 +48,35 @@ def export_command(
         raise typer.Exit(1) from None
 
 
-def _export(folder: Path, node: str, out: Path, at: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The weights of a node in a checkpoint of a run."""
+
+    folder: Path
+    step: int
+    is_best: bool
+
+
+def weights_of(folder: Path, node: str, at: str, *, falls_back: bool = False) -> Weights:
+    """The weights of a node in the newest checkpoint of a run, or the newest of the best.
+
+    Args:
+        at: `last` or `best`.
+        falls_back: take the last one where none is marked as the best.
+
+    Raises `ColoopError`.
+    """
     from coloop.data.files.marks import Marks
     from coloop.runtime.checkpoints.checkpoint import list_checkpoints
     from coloop.spec.groups import owner_of
     from coloop.spec.io import parse
 
-    checkpoints = [
-        checkpoint
-        for checkpoint in list_checkpoints(folder / "checkpoints")
-        if checkpoint.best or at == "last"
-    ]
+    whole = list_checkpoints(folder / "checkpoints")
+    checkpoints = [checkpoint for checkpoint in whole if checkpoint.best or at == "last"]
+    if falls_back and not checkpoints:
+        checkpoints = whole
     if not checkpoints:
-        missing = "no checkpoint" if at == "last" else "no best checkpoint (`run.best` is not set)"
+        missing = "no best checkpoint (`run.best` is not set)" if whole else "no checkpoint"
         raise ColoopError(f"{folder} has {missing}")
     checkpoint = checkpoints[-1]
     spec = parse((folder / "spec.yaml").read_text(encoding="utf-8")).spec
@@ -74,14 +91,19 @@ def _export(folder: Path, node: str, out: Path, at: str) -> None:
     damage = checkpoint.damage(Marks())
     if damage is not None:
         raise ColoopError(f"{damage}; nothing was exported")
+    return Weights(folder=checkpoint.path / owner, step=checkpoint.step, is_best=checkpoint.best)
+
+
+def _export(folder: Path, node: str, out: Path, at: str) -> None:
+    weights = weights_of(folder, node, at)
     if out.exists():
         raise ColoopError(f"{out} already exists; choose another folder")
-    export_model(checkpoint.path / owner, out)
+    export_model(weights.folder, out)
 
 
-def export_model(folder: Path, out: Path) -> None:
+def export_model(folder: Path, out: Path, *, with_adapter: bool = True) -> None:
     """Write the weights in a folder of a checkpoint as a model folder, which is replaced. An
-    adapter is merged, and also written to `adapter/` in the format of peft.
+    adapter is merged; `with_adapter`: and also written to `adapter/` in the format of peft.
 
     Raises `CheckpointError`, `StorageFull`, `ModelUnavailable`.
     """
@@ -91,6 +113,8 @@ def export_model(folder: Path, out: Path) -> None:
         return
     model, tokenizer, _ = load_pretrained(str(folder), folder, dtype=dtype_in(folder))
     save_hf(out, model, tokenizer)
+    if not with_adapter:
+        return
     with written_aside(out / "adapter") as aside:
         for name in ADAPTER_FILES:
             (aside / name).write_bytes((folder / name).read_bytes())
