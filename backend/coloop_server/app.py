@@ -21,6 +21,8 @@ from coloop_server.explain import router as explain
 from coloop_server.files.routes import router as files
 from coloop_server.health import own_version
 from coloop_server.health import router as health
+from coloop_server.hub.downloads import Downloads
+from coloop_server.hub.routes import router as hub
 from coloop_server.launchers import build_launchers, default_launcher
 from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.loops.routes import router as loops
@@ -43,7 +45,8 @@ SIGNED_OUT = "signed-out"
 """File of the data folder with revoked tickets."""
 
 ROUTERS = (
-    *(health, docs_router, session, presets, blocks, explain, checks, previews, files, loops, runs),
+    *(health, docs_router, session, presets, blocks, explain, checks, previews, files, hub),
+    *(loops, runs),
 )
 
 
@@ -57,6 +60,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.throttle = Throttle()
         app.state.gallery = Gallery(settings.data_dir)
         app.state.previews = PreviewQueue(app.state.ending)
+        app.state.downloads = Downloads()
         engine = open_engine(settings.database)
         try:
             await run_in_threadpool(migrate, engine)
@@ -65,6 +69,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         finally:
             app.state.ending.set()
             await app.state.previews.close()
+            await run_in_threadpool(app.state.downloads.close)
             engine.dispose()
 
 

@@ -7,6 +7,7 @@ from fastapi import Depends
 from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 
+from coloop_server.hub.downloads import Downloads
 from coloop_server.presets.gallery import Gallery
 from coloop_server.previews.queue import PreviewQueue
 from coloop_server.runs.supervisor import Supervisor
@@ -35,6 +36,7 @@ SettingsOf = Annotated[Settings, Depends(state_of("settings"))]
 ThrottleOf = Annotated[Throttle, Depends(state_of("throttle"))]
 GalleryOf = Annotated[Gallery, Depends(state_of("gallery"))]
 PreviewsOf = Annotated[PreviewQueue, Depends(state_of("previews"))]
+DownloadsOf = Annotated[Downloads, Depends(state_of("downloads"))]
 TicketsOf = Annotated[TicketOffice, Depends(state_of("tickets"))]
 SupervisorOf = Annotated[Supervisor, Depends(state_of("supervisor"))]
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]

@@ -208,6 +208,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hub": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Hub
+         * @description Models and datasets on this machine, and downloads since the server started. Nothing is asked
+         *     of the hub.
+         */
+        get: operations["getHub"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hub/datasets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Dataset
+         * @description A dataset of the hub: its parts, and the first rows of one, by ranged requests to one file.
+         *     They are read in a process of its own, which may load pyarrow.
+         */
+        post: operations["previewHubDataset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hub/downloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start Download
+         * @description Download a model into the cache of the hub, or the files of one split of a dataset to where
+         *     datasets read them. One that was cancelled or cut off continues.
+         */
+        post: operations["startDownload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hub/downloads/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel Download
+         * @description Cancel a download; what has arrived stays for the next.
+         */
+        delete: operations["cancelDownload"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hub/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Describe Model
+         * @description A model of the hub: size, licence, parameters, and whether it can be trained on this machine
+         *     and on the hardware of a loop. Only its config is read.
+         */
+        post: operations["describeHubModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/loops": {
         parameters: {
             query?: never;
@@ -2451,6 +2555,29 @@ export interface components {
              */
             width: number;
         };
+        /** DataPart */
+        DataPart: {
+            /** Bytes */
+            bytes: number;
+            /** Config */
+            config: string | null;
+            /** Files */
+            files: number;
+            /** Split */
+            split: string;
+        };
+        /**
+         * DatasetHere
+         * @description A dataset in the cache of the hub.
+         */
+        DatasetHere: {
+            /** Bytes */
+            bytes: number;
+            /** Missing */
+            missing: string | null;
+            /** Name */
+            name: string;
+        };
         /** DatasetPage */
         DatasetPage: {
             /** Columns */
@@ -2639,6 +2766,48 @@ export interface components {
             };
             /** Propertyname */
             propertyName: string;
+        };
+        /**
+         * Download
+         * @description A download that this server was asked for.
+         */
+        Download: {
+            /** Done */
+            done: number;
+            /**
+             * File
+             * @description What is fetched now.
+             */
+            file: string;
+            /** Id */
+            id: string;
+            /** Key */
+            key: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "dataset";
+            /**
+             * Message
+             * @description Why it failed.
+             */
+            message: string | null;
+            /**
+             * Paths
+             * @description Of a dataset's files, once they are here: each for `source.path`.
+             */
+            paths: string[];
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "finished" | "cancelled" | "failed";
+            /**
+             * Total
+             * @description Bytes; 0 until they are known.
+             */
+            total: number;
         };
         /** DumpResult */
         DumpResult: {
@@ -2967,6 +3136,22 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** Fit */
+        Fit: {
+            /** Fits */
+            fits: boolean | null;
+            /** Peak Bytes */
+            peak_bytes: number | null;
+            /** Reason */
+            reason: string | null;
+            /** Usable Bytes */
+            usable_bytes: number;
+            /**
+             * Way
+             * @description `full` or `lora`: what is trained.
+             */
+            way: string;
+        };
         /**
          * FitLoop
          * @description A loop, and at most one of the two memory budgets; without one, the loop's own budget
@@ -3114,6 +3299,21 @@ export interface components {
              * @description Paths of settings that it unlocks.
              */
             unlocks: string[];
+        };
+        /** Fits */
+        Fits: {
+            /**
+             * Hardware
+             * @description Title of the hardware.
+             */
+            hardware: string;
+            /**
+             * Is Here
+             * @description Whether it is this machine, not the loop's hardware.
+             */
+            is_here: boolean;
+            /** Ways */
+            ways: components["schemas"]["Fit"][];
         };
         /**
          * FittedValue
@@ -3574,6 +3774,80 @@ export interface components {
             ray: boolean;
             /** Version */
             version: string;
+        };
+        /**
+         * HubDataset
+         * @description A dataset of the hub with the first rows of one part, before its download.
+         */
+        HubDataset: {
+            /** Bytes Read */
+            bytes_read: number;
+            /**
+             * File
+             * @description The file that the rows are from.
+             */
+            file: string;
+            /** Id */
+            id: string;
+            /** License */
+            license: string | null;
+            /** Parts */
+            parts: components["schemas"]["DataPart"][];
+            /** Rows */
+            rows: JsonObject[];
+            /**
+             * Rows In File
+             * @description Null if it is not known before a download.
+             */
+            rows_in_file: number | null;
+        };
+        /**
+         * HubHere
+         * @description What is on this machine, and what is on its way.
+         */
+        HubHere: {
+            /** Datasets */
+            datasets: components["schemas"]["DatasetHere"][];
+            /** Downloads */
+            downloads: components["schemas"]["Download"][];
+            /**
+             * Endpoint
+             * @description Address of the hub.
+             */
+            endpoint: string;
+            /** Models */
+            models: components["schemas"]["ModelHere"][];
+        };
+        /**
+         * HubModel
+         * @description A model of the hub, before its download.
+         */
+        HubModel: {
+            /** Active */
+            active: number | null;
+            /** Bytes */
+            bytes: number;
+            /** Bytes Here */
+            bytes_here: number;
+            /** Files */
+            files: number;
+            /** Fits */
+            fits: components["schemas"]["Fits"][];
+            /** Id */
+            id: string;
+            /** Is Gated */
+            is_gated: boolean;
+            /** License */
+            license: string | null;
+            /** Model Type */
+            model_type: string | null;
+            /** Parameters */
+            parameters: number | null;
+            /**
+             * Refusal
+             * @description Why coloop does not load it; null if it does.
+             */
+            refusal: string | null;
         };
         /**
          * InputInfo
@@ -4432,6 +4706,41 @@ export interface components {
             /** Title */
             title: string;
         };
+        /**
+         * ModelHere
+         * @description A model that a loop can name.
+         */
+        ModelHere: {
+            /** Bytes */
+            bytes: number;
+            /** Folder */
+            folder: string | null;
+            /**
+             * Is Installed
+             * @description Whether the package from which it is made is installed.
+             */
+            is_installed: boolean;
+            /**
+             * Missing
+             * @description What its download lacks; null if it is whole.
+             */
+            missing: string | null;
+            /**
+             * Name
+             * @description As `model.path` names it.
+             */
+            name: string;
+            /** Parameters */
+            parameters: number | null;
+            /**
+             * Place
+             * @description The folder of models, the cache of the hub, or a package from which it can be made.
+             * @enum {string}
+             */
+            place: "folder" | "cache" | "package";
+            /** Title */
+            title: string;
+        };
         /** MoveRun */
         MoveRun: {
             /**
@@ -4439,6 +4748,43 @@ export interface components {
              * @description Id of the queued run to start before; null: after all others.
              */
             before: string | null;
+        };
+        /** NamedModel */
+        NamedModel: {
+            /**
+             * Hardware
+             * @description The `hardware` section of the open loop, to see whether the model can be trained on it.
+             */
+            hardware?: JsonObject | null;
+            /**
+             * Id
+             * @description Id on the hub, like `user/name`.
+             */
+            id: string;
+            /**
+             * Revision
+             * @description Branch, tag or commit; null is `main`.
+             */
+            revision?: string | null;
+        };
+        /** NamedRows */
+        NamedRows: {
+            /** Config */
+            config?: string | null;
+            /**
+             * Id
+             * @description Id on the hub, like `user/name`.
+             */
+            id: string;
+            /**
+             * Revision
+             * @description Branch, tag or commit; null is `main`.
+             */
+            revision?: string | null;
+            /** Rows */
+            rows?: number;
+            /** Split */
+            split?: string | null;
         };
         /** NewBlock */
         NewBlock: {
@@ -4496,6 +4842,28 @@ export interface components {
              * @description Run Python code from a model's folder, if this server allows it.
              */
             trust?: boolean;
+        };
+        /** NewDownload */
+        NewDownload: {
+            /** Config */
+            config?: string | null;
+            /**
+             * Id
+             * @description Id on the hub, like `user/name`.
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "dataset";
+            /**
+             * Revision
+             * @description Branch, tag or commit; null is `main`.
+             */
+            revision?: string | null;
+            /** Split */
+            split?: string | null;
         };
         /** NewFile */
         NewFile: {
@@ -7496,6 +7864,8 @@ export type Cost = components['schemas']['Cost'];
 export type Curve = components['schemas']['Curve'];
 export type CurveOutline = components['schemas']['CurveOutline'];
 export type CurvesOfRuns = components['schemas']['CurvesOfRuns'];
+export type DataPart = components['schemas']['DataPart'];
+export type DatasetHere = components['schemas']['DatasetHere'];
 export type DatasetPage = components['schemas']['DatasetPage'];
 export type DatasetRows = components['schemas']['DatasetRows'];
 export type Decision = components['schemas']['Decision'];
@@ -7503,6 +7873,7 @@ export type Diagnostic = components['schemas']['Diagnostic'];
 export type DiagnosticEvent = components['schemas']['DiagnosticEvent'];
 export type DiffLine = components['schemas']['DiffLine'];
 export type Discriminator = components['schemas']['Discriminator'];
+export type Download = components['schemas']['Download'];
 export type DumpResult = components['schemas']['DumpResult'];
 export type DumpSpec = components['schemas']['DumpSpec'];
 export type EdgeGauge = components['schemas']['EdgeGauge'];
@@ -7515,9 +7886,11 @@ export type Estimate = components['schemas']['Estimate'];
 export type Example = components['schemas']['Example'];
 export type Experiment = components['schemas']['Experiment'];
 export type Explanation = components['schemas']['Explanation'];
+export type Fit = components['schemas']['Fit'];
 export type FitLoop = components['schemas']['FitLoop'];
 export type FitResult = components['schemas']['FitResult'];
 export type FitWay = components['schemas']['FitWay'];
+export type Fits = components['schemas']['Fits'];
 export type FittedValue = components['schemas']['FittedValue'];
 export type Fix = components['schemas']['Fix'];
 export type ForkRun = components['schemas']['ForkRun'];
@@ -7530,6 +7903,9 @@ export type GroupInfo = components['schemas']['GroupInfo'];
 export type GuessedModel = components['schemas']['GuessedModel'];
 export type HardwareEntry = components['schemas']['HardwareEntry'];
 export type Health = components['schemas']['Health'];
+export type HubDataset = components['schemas']['HubDataset'];
+export type HubHere = components['schemas']['HubHere'];
+export type HubModel = components['schemas']['HubModel'];
 export type InputInfo = components['schemas']['InputInfo'];
 export type Isolation = components['schemas']['Isolation'];
 export type JsonSchema = components['schemas']['JsonSchema'];
@@ -7555,9 +7931,13 @@ export type MetricsEvent = components['schemas']['MetricsEvent'];
 export type ModeInfo = components['schemas']['ModeInfo'];
 export type ModeOfKind = components['schemas']['ModeOfKind'];
 export type ModelEntry = components['schemas']['ModelEntry'];
+export type ModelHere = components['schemas']['ModelHere'];
 export type MoveRun = components['schemas']['MoveRun'];
+export type NamedModel = components['schemas']['NamedModel'];
+export type NamedRows = components['schemas']['NamedRows'];
 export type NewBlock = components['schemas']['NewBlock'];
 export type NewControl = components['schemas']['NewControl'];
+export type NewDownload = components['schemas']['NewDownload'];
 export type NewFile = components['schemas']['NewFile'];
 export type NewRun = components['schemas']['NewRun'];
 export type NextStep = components['schemas']['NextStep'];
@@ -8814,6 +9194,568 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getHub: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubHere"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    previewHubDataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedRows"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubDataset"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    startDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDownload"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Download"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancelDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    describeHubModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedModel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubModel"];
                 };
             };
             /** @description Bad Request */

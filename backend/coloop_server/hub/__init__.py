@@ -1,0 +1,1 @@
+"""Models and datasets on this machine and on the Hugging Face Hub."""
