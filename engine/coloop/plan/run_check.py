@@ -20,6 +20,7 @@ from coloop.spec.diagnostics import Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lean import record
 from coloop.spec.nodes import model_of
+from coloop.spec.presets import hardware_of
 from coloop.spec.rollout import RUNNABLE_ENGINES
 from coloop.spec.training import RUNNABLE_BACKENDS
 
@@ -110,7 +111,7 @@ def _check_weights(spec: LoopSpec, weights: WeightsPlan) -> Iterator[Diagnostic]
             if home.engine == "remote":
                 yield from _elsewhere(spec, weights, node)
             else:
-                yield from _spread(home, node, rollout)
+                yield from _spread(spec, home, node)
     if weights.update is None:
         return
     backend, at = weights.update.backend, f"nodes.{weights.name}.training"
@@ -173,15 +174,17 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
         yield refusal(what, f"{at}.rollout.turns", "use `torch` or `vllm`")
 
 
-def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
-    """An engine that the compiler spread over several GPUs, because the weights fit on none."""
-    if home.tensor_parallel > 1 and getattr(rollout, "tensor_parallel", None) is None:
+def _spread(spec: LoopSpec, home: EnginePlan, node: str) -> Iterator[Diagnostic]:
+    """An engine over GPUs of several machines: sums after each layer would cross the network."""
+    each = hardware_of(spec.hardware).gpus_per_node
+    if home.engine == "vllm" and each and home.tensor_parallel > each:
         what = (
-            f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` need; each "
-            f"process of pool `{home.pool}` has its own engine on one GPU"
+            f"`rollout.tensor_parallel: {home.tensor_parallel}` with machines of {each} GPUs; an "
+            "engine does not reach over several machines"
         )
-        hint = "use GPUs with more memory, a smaller model, or fewer other nodes in its pool"
-        yield refusal(what, f"nodes.{node}.rollout.tensor_parallel", hint)
+        hint = f"set it to {each} at most: the pool then has several engines"
+        at = f"nodes.{node}.rollout.tensor_parallel"
+        yield refusal(what, at, hint, Fix.set(f"Use {each} GPUs", at, each))
 
 
 def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:

@@ -186,7 +186,7 @@ OF_ENGINES: Final[Mapping[str, Idle]] = {
     "script": Idle(fine=((),), read_by=("torch",)),
     # the torch engine sizes its cache by the rows that it generates at once
     "gpu_memory_utilization": Idle(read_by=("vllm",)),
-    "tensor_parallel": Idle(fine=(1,)),
+    "tensor_parallel": Idle(fine=(1,), read_by=("vllm",)),
 }
 OF_BACKENDS: Final[Mapping[str, Idle]] = {
     "offload": Idle(fine=("none",)),

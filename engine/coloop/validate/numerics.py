@@ -8,7 +8,7 @@ from typing import Final
 
 from coloop.plan.phases import FlatPhase
 from coloop.plan.refusals import TREES
-from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
+from coloop.plan.settings.architecture import Architecture, UnknownArchitecture, shares_heads
 from coloop.plan.settings.facts import architecture_of, origin_of
 from coloop.spec.algorithm import algorithm_paths
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, error, warning
@@ -302,9 +302,10 @@ def _check_degree(
         return
     # For generation, several GPUs may hold copies of one key/value head; in training, the gradients
     # of such copies would have to be summed.
-    is_shared = field.startswith("rollout") and degree % arch.kv_heads == 0
-    if arch.heads % degree or (arch.kv_heads % degree and not is_shared):
-        fitting = arch.heads if field.startswith("rollout") else gcd(arch.heads, arch.kv_heads)
+    is_generation = field.startswith("rollout")
+    is_even = arch.heads % degree == 0 and arch.kv_heads % degree == 0
+    if not (is_even or (is_generation and shares_heads(arch, degree))):
+        fitting = arch.heads if is_generation else gcd(arch.heads, arch.kv_heads)
         message = (
             f"`{field}: {degree}` does not divide the attention heads of the model ({arch.heads}, "
             f"{arch.kv_heads} for keys and values)"

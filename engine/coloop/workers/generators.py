@@ -14,6 +14,7 @@ from coloop.data.arrays import Ids
 from coloop.spec.graph import LoopSpec
 from coloop.workers.initial_weights import Home
 from coloop.workers.messages import Finished, Observation, Poll, PromptRequest, Reply, Sampling
+from coloop.workers.rollout.generate import Progress
 from coloop.workers.rollout_generator import RolloutGenerator
 from coloop.workers.settings import HostSettings
 from coloop.workers.training import Hooks, Ranks
@@ -85,16 +86,18 @@ class Generators(WorkerState):
     ) -> list[Reply]:
         self._begin()
         generator = self._ready(group)
-        own = own_requests(requests, sampling.max_new_tokens, self._ranks)
+        own = own_requests(requests, sampling.max_new_tokens, generator.ranks)
         self._progress.others = _texts_of(requests) - _texts_of(own.values())
         written = generator.write(
             node,
             list(own.values()),
             sampling,
-            self._progress.count_texts,
+            self._counting(generator),
             self._progress.interrupted.is_set,
         )
         replies: list[Reply] = [[] for _ in requests]
+        if not generator.ranks.speaks:
+            return replies
         for index, reply in zip(own, written, strict=True):
             replies[index] = reply
         return replies
@@ -114,7 +117,7 @@ class Generators(WorkerState):
         generator = self._ready(group)
         begun: list[PromptRequest] = []
         if requests:
-            own = own_requests(requests, sampling.max_new_tokens, self._ranks, is_whole=True)
+            own = own_requests(requests, sampling.max_new_tokens, generator.ranks, is_whole=True)
             self._progress.others = _texts_of(requests) - _texts_of(own.values())
             self._places, begun = tuple(own), list(own.values())
         heard = [
@@ -127,9 +130,11 @@ class Generators(WorkerState):
             begun,
             sampling,
             heard,
-            self._progress.count_texts,
+            self._counting(generator),
             self._progress.interrupted.is_set,
         )
+        if not generator.ranks.speaks:
+            return Finished(replies=(), pauses=(), unfinished=0, poll=self.poll())
         return Finished(
             replies=tuple((self._places[index], reply) for index, reply in replies),
             pauses=tuple(replace(pause, place=self._places[pause.place]) for pause in pauses),
@@ -149,12 +154,20 @@ class Generators(WorkerState):
         own = own_part([len(ids) for ids in token_ids], self._ranks)
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
+    def _counting(self, generator: RolloutGenerator) -> Progress:
+        """Of ranks that share an engine, one counts its texts."""
+        return self._progress.count_texts if generator.ranks.speaks else _not_counted
+
     def _ready(self, group: str) -> RolloutGenerator:
         generator = self._engines[group]
         if generator.version is None:
             weights = self._homes[group].weights
             generator.build(weights.whole(generator.dtype), weights.version)
         return generator
+
+
+def _not_counted(*, rows_done: int, rows_total: int, tokens_done: int) -> None:
+    del rows_done, rows_total, tokens_done
 
 
 def _texts_of(requests: Iterable[PromptRequest]) -> int:
@@ -168,9 +181,10 @@ def _texts_of(requests: Iterable[PromptRequest]) -> int:
 def own_requests(
     requests: Sequence[PromptRequest], max_new_tokens: int, ranks: Ranks, *, is_whole: bool = False
 ) -> dict[int, PromptRequest]:
-    """Requests that this rank writes, by place; `is_whole`: each with all its completions."""
+    """Requests that this rank writes, by place; `is_whole`: each with all its completions. Ranks
+    that share an engine have the same."""
     every = list(enumerate(requests))
-    if ranks.size == 1:
+    if ranks.parts == 1:
         return dict(every)
     sizes = [characters_of(request.prompt) + max_new_tokens for request in requests]
     if is_whole:
@@ -189,11 +203,11 @@ def own_part(lengths: Sequence[int], ranks: Ranks) -> slice:
     total = sum(lengths)
     ends = accumulate(lengths)
     owners = [
-        min((2 * end - length) * ranks.size // (2 * total), ranks.size - 1) if total else 0
+        min((2 * end - length) * ranks.parts // (2 * total), ranks.parts - 1) if total else 0
         for length, end in zip(lengths, ends, strict=True)
     ]
-    first = sum(owner < ranks.rank for owner in owners)
-    return slice(first, first + owners.count(ranks.rank))
+    first = sum(owner < ranks.part for owner in owners)
+    return slice(first, first + owners.count(ranks.part))
 
 
 def characters_of(prompt: Prompt) -> int:

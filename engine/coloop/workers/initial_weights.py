@@ -176,6 +176,7 @@ class InitialWeights:
             device=self.device,
             max_num_seqs=plan.max_num_seqs,
             memory_share=plan.gpu_memory_utilization,
+            ranks=replace(self.ranks, tensor=plan.tensor_parallel),
             endpoint=None if rollout is None else self._endpoint(plan, rollout),
             sleep=plan.sleep,
         )

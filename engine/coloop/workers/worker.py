@@ -63,7 +63,12 @@ class Worker(Generators, WeightEnds):
             self._has_joined = False
 
     def open_meeting(self, seconds: float) -> int | None:
-        is_wanted = any(plan.pool == self._settings.pool for plan in self._settings.weights)
+        pool = self._settings.pool
+        is_wanted = any(
+            plan.pool == pool
+            or any(engine.pool == pool and engine.tensor_parallel > 1 for engine in plan.engines)
+            for plan in self._settings.weights
+        )
         if self._ranks.size == 1 or not is_wanted or not self._ranks.is_first:
             return None
         self._meeting = open_meeting(self._ranks.size, timeout_seconds=seconds)

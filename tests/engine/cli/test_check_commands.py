@@ -264,17 +264,12 @@ SEVENTY = (
 
 
 @pytest.mark.slow
-def test_a_way_that_a_run_refuses_has_no_time(coloop, loop):
+def test_ways_of_a_model_whose_engine_is_spread_have_times(coloop, loop):
     outcome = coloop("fit", loop(*SEVENTY))
 
     told = [line.strip() for line in outcome.out.splitlines() if ": fits" in line]
-    assert [line.partition(":")[0] for line in told] == [
-        "Offload optimizer states to host memory",
-        "Run on 16xH200",
-        "Train an adapter of actor",
-    ]
-    assert all(": fits, but `run` refuses it: an engine over " in line for line in told)
-    assert "a step takes" not in " ".join(told)
+    assert "Train an adapter of actor" in [line.partition(":")[0] for line in told]
+    assert all("a step takes" in line for line in told)
 
 
 def test_fitting_writes_a_loop_that_fits_and_keeps_its_comments(coloop, loop, tmp_path):

@@ -87,9 +87,10 @@ def test_a_check_of_an_unknown_model_is_fine_with_a_warning(coloop, loop):
 
 
 LARGE = (
-    *("--set", "nodes.actor.model={type: pretrained, path: Qwen/Qwen2.5-32B}"),
-    *("--set", "hardware.preset=8xH100"),
+    *("--set", "nodes.actor.model={type: pretrained, path: meta-llama/Llama-3.1-70B}"),
+    *("--set", "hardware.preset=16xH100"),
 )
+REFUSED = (*LARGE, "--set", "nodes.actor.rollout.tensor_parallel=16")
 
 
 def test_a_fit_that_fails_names_ways_and_changes_nothing(coloop, loop):
@@ -113,14 +114,15 @@ def test_an_estimate_of_what_does_not_fit_prints_no_time(coloop, loop):
 
 
 def test_what_a_run_refuses_is_said_to_be_refused_and_not_to_be_forced(coloop, loop):
-    """Its engine would want two GPUs, and it is over its memory besides."""
-    checked, fitted = coloop("validate", loop(), *LARGE), coloop("fit", loop(), *LARGE)
-    started = coloop("run", loop(), *LARGE)
+    """Its engine would reach over two machines, and it is over its memory besides."""
+    checked, fitted = coloop("validate", loop(), *REFUSED), coloop("fit", loop(), *REFUSED)
+    started = coloop("run", loop(), *REFUSED)
     told = [" ".join((one.out + one.err).split()) for one in (checked, fitted, started)]
 
-    assert "`run` refuses it: an engine over 2 GPUs" in told[0]
-    assert "does not run: `run` refuses it: an engine over 2 GPUs" in told[1]
-    assert "not yet runnable: an engine over 2 GPUs" in told[2]
+    reason = "`rollout.tensor_parallel: 16` with machines of 8 GPUs"
+    assert f"`run` refuses it: {reason}" in told[0]
+    assert f"does not run: `run` refuses it: {reason}" in told[1]
+    assert f"not yet runnable: {reason}" in told[2]
     assert started.code != 0
     assert not any("--force" in one or "must be forced" in one for one in told)
 

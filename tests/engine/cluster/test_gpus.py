@@ -1,5 +1,6 @@
 """Which GPU each host of a run gets, in one process and on Ray: no two hosts the same."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,31 @@ def test_ranks_of_a_node_follow_one_another(nodes: dict[int, str], expected: lis
     from coloop.workers.ray.ray_cluster import by_node
 
     assert by_node(nodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("degree", "nodes", "problem"),
+    [
+        (1, "aabb", None),
+        (2, "aabb", None),
+        (4, "aaaabbbb", None),
+        (4, "aaaaaabb", r"each engine needs 4 GPUs of one node .* on 2 nodes, 6, 2 on each"),
+    ],
+)
+def test_an_engine_over_several_gpus_stands_on_one_node(
+    degree: int, nodes: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coloop.workers.ray import ray_cluster
+
+    monkeypatch.setattr(ray_cluster, "_free", lambda: "2 GPU")
+    plan = plan_of(TWO_POOLS)
+    [weights] = plan.weights
+    engines = tuple(
+        engine.model_copy(update={"tensor_parallel": degree}) for engine in weights.engines
+    )
+    plan = plan.model_copy(update={"weights": (weights.model_copy(update={"engines": engines}),)})
+    pool = next(pool for pool in plan.pools if pool.name == engines[0].pool)
+    cluster = ray_cluster.RayCluster(plan, {}, run_id="never-started")
+
+    with nullcontext() if problem is None else pytest.raises(PlacementTimeout, match=problem):
+        cluster._check_engines(pool, list(nodes))

@@ -258,6 +258,17 @@ def test_ranks_share_texts_in_order_and_evenly(size: int) -> None:
     assert max(lengths) - min(lengths) <= 2 * 12, "no more than a text at each cut"
 
 
+def test_ranks_that_share_an_engine_have_the_same_texts_and_one_of_them_speaks() -> None:
+    requests = [PromptRequest(id=f"r{n}", prompt="1", seeds=(n, n + 10)) for n in range(6)]
+    every = [Ranks(rank=rank, size=4, tensor=2) for rank in range(4)]
+
+    parts = [own_requests(requests, 8, ranks) for ranks in every]
+
+    assert parts[0] == parts[1] == own_requests(requests, 8, Ranks(rank=0, size=2))
+    assert parts[2] == parts[3] == own_requests(requests, 8, Ranks(rank=1, size=2))
+    assert [ranks.speaks for ranks in every] == [True, False, True, False]
+
+
 def test_with_fewer_texts_than_ranks_some_have_none() -> None:
     parts = [own_part([5, 5], Ranks(rank=rank, size=4)) for rank in range(4)]
 

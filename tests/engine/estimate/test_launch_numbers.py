@@ -347,8 +347,9 @@ def test_seventy_billion_on_sixteen_gpus_have_a_way(grpo):
 @pytest.mark.slow
 def test_ways_that_a_run_refuses_all_say_so(grpo):
     path = {"path": "meta-llama/Llama-3.1-70B-Instruct"}
+    rollout = {"tensor_parallel": 16}
     spec = grpo(
-        nodes={"actor": {"model": path, "training": {"backend": None}}},
+        nodes={"actor": {"model": path, "rollout": rollout, "training": {"backend": None}}},
         hardware={"preset": "16xH100"},
     )
 
@@ -362,7 +363,7 @@ def test_ways_that_a_run_refuses_all_say_so(grpo):
     for way in ways:
         changed = {one.path: one.new for one in way.changes if one.is_written}
         assert way.refusal == refusal(apply_overrides(spec, changed))
-        assert "an engine over" in way.refusal
+        assert "with machines of 8 GPUs" in way.refusal
 
 
 def test_a_way_that_a_run_refuses_is_none(grpo):

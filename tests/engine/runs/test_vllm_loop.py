@@ -72,18 +72,22 @@ SPREAD = {
     "nodes.actor.training.reshard_after_forward": True,
 }
 ADAPTED = {"nodes.actor.model.lora": {"rank": 2}}
+TENSOR = "nodes.actor.rollout.tensor_parallel"
+SHARED = {TENSOR: 2, "hardware.pools": {"main": {"workers": 1}, "write": {"workers": 2}}}
+TWICE = BESIDE | SPREAD | {TENSOR: 2, "hardware.pools": {"main": {"workers": 4}}}
 
 
 @pytest.mark.parametrize(
     "changes",
-    [BESIDE, BESIDE | SPREAD, ADAPTED, BESIDE | ADAPTED],
-    ids=["whole", "spread", "adapted-apart", "adapted-beside"],
+    [BESIDE, BESIDE | SPREAD, ADAPTED, BESIDE | ADAPTED, SHARED, TWICE],
+    ids=["whole", "spread", "adapted-apart", "adapted-beside", "shared-apart", "shared-twice"],
 )
 def test_engines_beside_learners_and_of_adapters_learn_what_torch_engines_would(
     changes: dict[str, Any], runner: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Each process has an engine of its own beside its weights: vLLM sees nothing of the group in
-    which they learn, and they nothing of its. Of an adapter it gets merged weights."""
+    which they learn, and they nothing of its. Of an adapter it gets merged weights. Two processes
+    may share an engine, and a pool of four have two such engines."""
     section = ScratchModel(type="scratch", architecture="tiny-qwen3-wide")
     start = build_model(section, seed=0, root=tmp_path)
     save_hf(tmp_path / "start", start.model, start.tokenizer)
@@ -92,7 +96,10 @@ def test_engines_beside_learners_and_of_adapters_learn_what_torch_engines_would(
     loop = patch(
         LOOP, [Change(op="set", path=path, value=value) for path, value in changes.items()]
     )
-    by_torch = patch(loop, [Change(op="set", path="nodes.actor.rollout.engine", value="torch")])
+    torch_alone = {"nodes.actor.rollout.engine": "torch", TENSOR: None}
+    by_torch = patch(
+        loop, [Change(op="set", path=path, value=value) for path, value in torch_alone.items()]
+    )
 
     ended, other = runner(loop), runner(by_torch)
 

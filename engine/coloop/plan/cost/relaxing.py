@@ -1,7 +1,8 @@
 """Changes settings to save memory until a loop fits, cheapest first.
 
 For the stage at the peak of the GPU that is most over its limit, takes the next relaxation that
-helps: fewer rows at once, gradient checkpointing, a chunked loss, sharding, offloading. What a loop
+helps: fewer rows at once, gradient checkpointing, a chunked loss, wider engines, sharding,
+offloading. What a loop
 learns never changes; adapters instead of full training are left to the user.
 """
 
@@ -15,6 +16,7 @@ from coloop.errors import SpecProblem
 from coloop.plan.cost.estimator import explain
 from coloop.plan.cost.report import Explanation, GpuEstimate
 from coloop.plan.run_check import check_run, refusals_of
+from coloop.plan.settings.engines import engine_degrees
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.unrolled import Unrolled
 from coloop.plan.unused import unused_by_backend
@@ -23,6 +25,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import DEFAULT_POOL, owner_of, training_of, weights_groups
 from coloop.spec.lean import record
 from coloop.spec.paths import apply_overrides, get_value
+from coloop.spec.presets import hardware_of
 
 GIB = 2**30
 MOST_CHANGES = 64
@@ -89,8 +92,7 @@ def relax(
     spec: LoopSpec, prices: Prices, locks: Collection[str] = ()
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
     """Apply relaxations one by one until the loop fits or none helps; locked settings stay."""
-    spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
-    spec, current, changes = _on_all_gpus(spec, current, prices, locks)
+    spec, current, changes = _on_all_gpus(spec, prices.of(spec), prices, locks)
     for _ in range(MOST_CHANGES):
         worst = worst_of(current)
         if current.estimate.fits or current.estimate.unknown or worst is None:
@@ -100,12 +102,7 @@ def relax(
             break
         change, spec, current = relaxed
         changes.append(change)
-    if pins and current.estimate.fits:
-        bare = apply_overrides(spec, {pin.path: None for pin in pins})
-        outcome = prices.of(bare)
-        if outcome.estimate.fits and not list(spread_engines(outcome)):
-            return bare, changes, outcome
-    return spec, [*pins, *changes], current
+    return spec, changes, current
 
 
 def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | None:
@@ -138,22 +135,6 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
     return arch is not None and gcd(arch.heads, arch.kv_heads) % change.new == 0
 
 
-def _on_one_gpu(
-    spec: LoopSpec, current: Explanation, prices: Prices
-) -> tuple[LoopSpec, Explanation, list[FitChange]]:
-    """Put engines that would span several GPUs on one GPU each, since a run accepts no others."""
-    reason = "each process has its own engine, on one GPU"
-    pins = [
-        FitChange(path=path, old=None, new=1, reason=reason)
-        for path in spread_engines(current)
-        if value_at(spec, path) is None
-    ]
-    if not pins:
-        return spec, current, []
-    spec = apply_overrides(spec, {pin.path: pin.new for pin in pins})
-    return spec, prices.of(spec), pins
-
-
 def _on_all_gpus(
     spec: LoopSpec, current: Explanation, prices: Prices, locks: Collection[str]
 ) -> tuple[LoopSpec, Explanation, list[FitChange]]:
@@ -180,33 +161,6 @@ def _on_all_gpus(
 def _sharded(path: str, gpus: int) -> FitChange:
     reason = f"weights and states are sharded over {gpus} GPUs"
     return FitChange(path=path, old="single", new="fsdp2", reason=reason)
-
-
-def spread_engines(explanation: Explanation) -> Iterator[str]:
-    yield from (path for path, gpus in _gpus_of_engines(explanation) if gpus > 1)
-
-
-def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
-    for decision in explanation.decisions:
-        if decision.path.endswith(".rollout.tensor_parallel"):
-            yield decision.path, decision.value
-
-
-def as_it_is(
-    spec: LoopSpec, before: Explanation, prices: Prices
-) -> tuple[LoopSpec, list[FitChange], Explanation]:
-    """The loop as given, when no runnable variant was found, with its engines on as many GPUs as in
-    `before`. Otherwise a smaller budget could give an engine more GPUs and so seem to fit or be
-    faster."""
-    after = prices.of(spec)
-    had = dict(_gpus_of_engines(before))
-    pins = [
-        FitChange(path=path, old=None, new=had[path], reason="engines keep their number of GPUs")
-        for path, gpus in _gpus_of_engines(after)
-        if had.get(path, gpus) != gpus
-    ]
-    held = with_changes(spec, pins)
-    return (spec, [], after) if not pins or held is None else (held, pins, prices.of(held))
 
 
 def _next(
@@ -339,8 +293,7 @@ def _smaller_engines(
 ) -> Iterator[Value]:
     for node in explanation.caches_of_parts:
         path = f"nodes.{node}.rollout"
-        pool = value_at(spec, f"{path}.pool") or _pool(spec, owner_of(spec, node) or node)
-        if pool != gpu.pool:
+        if pool_of_writer(spec, node) != gpu.pool:
             continue
         share = value_at(spec, f"{path}.gpu_memory_utilization")
         sequences = value_at(spec, f"{path}.max_num_seqs") or decided.get(f"{path}.max_num_seqs")
@@ -350,6 +303,31 @@ def _smaller_engines(
             yield f"{path}.gpu_memory_utilization", less, reason
         if isinstance(sequences, int) and sequences > 8:
             yield f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once"
+        yield from _wider_engines(spec, explanation, node, gpu.pool)
+
+
+def _wider_engines(
+    spec: LoopSpec, explanation: Explanation, node: str, pool: str
+) -> Iterator[Value]:
+    path = f"nodes.{node}.rollout.tensor_parallel"
+    degree = value_at(spec, path) or explanation.decided.get(path, 1)
+    gpus = sum(gpu.pool == pool for gpu in explanation.estimate.gpus)
+    wider = [other for other in degrees_of(spec, node, gpus) if other > degree]
+    if wider:
+        yield path, wider[0], "a part of the engine's weights on each of its GPUs"
+
+
+def pool_of_writer(spec: LoopSpec, node: str) -> str:
+    """The pool of a node's rollout engine."""
+    named: str | None = value_at(spec, f"nodes.{node}.rollout.pool")
+    return named or _pool(spec, node)
+
+
+def degrees_of(spec: LoopSpec, node: str, gpus: int) -> list[int]:
+    """Numbers of GPUs over which the vLLM engine of a node can be spread, in a pool of `gpus`."""
+    arch, _ = resolve_architecture(spec, owner_of(spec, node) or node)
+    each = hardware_of(spec.hardware).gpus_per_node
+    return [] if arch is None or not each else engine_degrees(arch, gpus, each)
 
 
 def _lighter_states(spec: LoopSpec, path: str, gpus: int) -> Iterator[Value]:

@@ -18,7 +18,6 @@ from coloop.plan.cost.relaxing import (
     BudgetResult,
     FitChange,
     Prices,
-    as_it_is,
     merged,
     most_over,
     relax,
@@ -81,8 +80,8 @@ def solve(
         changes += taken
         changes = [*kept, *merged(changes)]
     else:  # no partial solution: the loop stays as it is
-        answer, pins, after = as_it_is(start, before, prices)
-        changes, least = [*kept, *pins], min(least, most_over(after))
+        answer, changes, after = start, kept, prices.of(start)
+        least = min(least, most_over(after))
     written = [change for change in changes if value_at(spec, change.path) != change.new]
     return Solution(
         spec=answer,
@@ -267,7 +266,7 @@ def fit(
         if checked.estimate.fits:
             answer, after, changes = pinned, checked, [*changes, *pins]
     else:
-        answer, changes, after = as_it_is(start, before, prices)
+        answer, changes, after = start, [], prices.of(start)
         least = min(least, most_over(after))
     return BudgetResult(
         spec=answer,

@@ -5,6 +5,7 @@ learned. Shorter texts, adapters and fewer bits do, and are only suggested. Of t
 that are no help here are listed too, with the reason.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from coloop.plan.cost.placing import as_changes, engines_apart
-from coloop.plan.cost.relaxing import LEAST_GAIN_BYTES, FitChange, value_at, with_changes
+from coloop.plan.cost.relaxing import (
+    LEAST_GAIN_BYTES,
+    FitChange,
+    degrees_of,
+    pool_of_writer,
+    value_at,
+    with_changes,
+)
 from coloop.plan.cost.solving import Solution, Solved, solve, solved
 from coloop.spec import presets
 from coloop.spec.base import title_of
@@ -42,8 +50,6 @@ GPUS_PER_NODE = 8
 HALVINGS = 3
 MOST_SPLITS = 3
 """Divisions of the GPUs into two pools that are tried."""
-DEGREES = (2, 4, 8)
-"""GPUs over which an engine is tried."""
 MOST_CLOSER = 4
 """How many ways are listed if none fits."""
 BITS = "changes what is computed: weights are rounded to fewer bits"
@@ -396,9 +402,8 @@ class _Ways:
     def with_wider_engines(self, offloaded: list[FitChange]) -> Iterator[Way]:
         """Engines over several GPUs, each with a part of the weights; together with `offloaded`
         optimizer states."""
-        each = presets.hardware_of(self._spec.hardware).gpus_per_node
         writers = list(self._failed.after.caches_of_parts)
-        for degree in DEGREES:
+        for degree in self._shared_degrees(writers):
             asked = [
                 FitChange(
                     path=f"nodes.{writer}.rollout.tensor_parallel",
@@ -408,7 +413,7 @@ class _Ways:
                 )
                 for writer in writers
             ]
-            solution = self._solve([*asked, *offloaded]) if asked and degree <= each else None
+            solution = self._solve([*asked, *offloaded])
             if solution is None:
                 continue
             title = f"Spread each engine over {degree} GPUs"
@@ -419,6 +424,15 @@ class _Ways:
                 yield way
                 return
             self.unfit.append(way)
+
+    def _shared_degrees(self, writers: Collection[str]) -> list[int]:
+        """Numbers of GPUs over which the engines of all these nodes can be spread."""
+        pools = Counter(gpu.pool for gpu in self._failed.after.estimate.gpus)
+        each = [
+            set(degrees_of(self._spec, writer, pools[pool_of_writer(self._spec, writer)]))
+            for writer in writers
+        ]
+        return sorted(set.intersection(*each) - {1}) if each else []
 
     def in_fewer_bits(self) -> Iterator[Way]:
         """Base weights of adapters in 4 bits; of full training, products and the engine's copy in

@@ -95,6 +95,14 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
     )
 
 
+def shares_heads(arch: Architecture, degree: int) -> bool:
+    """Whether an engine over so many GPUs can divide the attention heads: query heads evenly, and
+    those of keys and values evenly, or each of them copied to equally many GPUs (vLLM,
+    `config/model.py: verify_with_parallel_config`)."""
+    is_copied = degree % arch.kv_heads == 0
+    return arch.heads % degree == 0 and (is_copied or arch.kv_heads % degree == 0)
+
+
 def kv_bytes_per_token(
     arch: Architecture, dtype_bytes: int = 2, tensor_parallel: int = 1, context: int = 0
 ) -> float:

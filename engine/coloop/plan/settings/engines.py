@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any
 
-from coloop.plan.settings.architecture import kv_bytes_per_token
+from coloop.plan.settings.architecture import Architecture, kv_bytes_per_token, shares_heads
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
 from coloop.plan.settings.traced import named
@@ -22,6 +22,9 @@ NO_VLLM = (
 )
 
 
+BESIDE, ALONE = 0.4, 0.68
+"""Share of a GPU's memory that the weights of an engine may take, beside a learner and alone in its
+pool. Not of the budget, so that an engine has the same GPUs under any."""
 NARROW = 0.75
 """Weights of fewer bytes than this share of what is computed in are quantized."""
 FP8_GAIN = 1.8
@@ -114,7 +117,7 @@ class Engines:
     def _settle(self, owner: str, pool: PoolShare, writers: tuple[str, ...]) -> EnginePlan:
         path = f"nodes.{writers[0]}.rollout"
         kind = self._kind(writers, path)
-        tensor = self._tensor(owner, pool, writers, path)
+        tensor = self._tensor(owner, pool, kind, writers, path)
         return EnginePlan(
             pool=pool.name,
             writers=writers,
@@ -142,13 +145,15 @@ class Engines:
             kind, reason = "torch", NO_VLLM
         return self.outline.decide(f"{path}.engine", kind, reason)
 
-    def _tensor(self, owner: str, pool: PoolShare, writers: tuple[str, ...], path: str) -> int:
+    def _tensor(
+        self, owner: str, pool: PoolShare, kind: str, writers: tuple[str, ...], path: str
+    ) -> int:
         rollouts = self._rollouts(writers)
         named = next(
             (rollout.tensor_parallel for rollout in rollouts if rollout.tensor_parallel), None
         )
         weights = self.weights.get(owner)
-        if named is not None or weights is None:
+        if named is not None or weights is None or kind != "vllm":
             return named or 1
         degree = self._degree(weights, pool)
         if not self.outline.machine.is_cpu:
@@ -160,14 +165,11 @@ class Engines:
         if not pool.gpus:
             return 1
         machine = self.outline.machine
-        share = 0.45 if self._is_colocated(weights.name, pool) else 0.75
-        room = share * machine.usable_bytes(pool)
-        most = min(pool.gpus, machine.preset.gpus_per_node)
+        share = BESIDE if self._is_colocated(weights.name, pool) else ALONE
+        room = share * machine.visible_bytes(pool)
         resting = weights.precision.compute_bytes * weights.count.total
-        degree = 1
-        while degree * 2 <= most and resting / degree > room:
-            degree *= 2
-        return degree
+        degrees = engine_degrees(weights.arch, pool.gpus, machine.preset.gpus_per_node)
+        return next((degree for degree in degrees if resting / degree <= room), degrees[-1])
 
     def _max_concurrency(
         self, kind: EngineKind, copies: int, writers: tuple[str, ...], path: str
@@ -228,6 +230,12 @@ class Engines:
             machines=ceil(settings.tensor_parallel / (machine.preset.gpus_per_node or 1)),
             network=machine.network(),
         )
+
+
+def engine_degrees(arch: Architecture, gpus: int, gpus_per_node: int) -> list[int]:
+    """Numbers of GPUs over which an engine of a pool can be spread, in one machine: 1, 2, 4 ..."""
+    doubled = [2**power for power in range(min(gpus, gpus_per_node).bit_length())]
+    return [degree for degree in doubled if gpus % degree == 0 and shares_heads(arch, degree)]
 
 
 def _gain(weights: Weights) -> float:

@@ -143,7 +143,25 @@ class RayCluster(Cluster):
                 f"{self._deadlines.placement_seconds:.0f} s; free now: {_free()}"
             )
         told: dict[str, Any] = placement_group_table(group)
-        self._bundles[pool.name] = by_node(told["bundles_to_node_id"])
+        nodes: Mapping[int, str] = told["bundles_to_node_id"]
+        self._bundles[pool.name] = by_node(nodes)
+        self._check_engines(pool, [nodes[bundle] for bundle in self._bundles[pool.name]])
+
+    def _check_engines(self, pool: PoolPlan, nodes: Sequence[str]) -> None:
+        """Ranks that share an engine, which are neighbours, must be on one node; `nodes`: of each
+        rank."""
+        engines = (engine for weights in self._plan.weights for engine in weights.engines)
+        shared = {engine.tensor_parallel for engine in engines if engine.pool == pool.name}
+        for degree in shared:
+            starts = range(0, len(nodes), degree)
+            if any(len(set(nodes[start : start + degree])) > 1 for start in starts):
+                counts = ", ".join(map(str, Counter(nodes).values()))
+                raise PlacementTimeout(
+                    f"pool {pool.name}: each engine needs {degree} GPUs of one node "
+                    f"(`rollout.tensor_parallel`), but Ray placed its {len(nodes)} processes on "
+                    f"{len(set(nodes))} nodes, {counts} on each; free the GPUs of whole nodes, or "
+                    f"lower `rollout.tensor_parallel`. Free now: {_free()}"
+                )
 
     def _bundle(self, pool: PoolPlan) -> dict[str, float]:
         threads = self._settings[pool.name].threads

@@ -139,6 +139,11 @@ class RolloutEngine(ABC):
             return text.versions
         return (*text.versions, (text.before, self._version))
 
+    def agreed(self, flag: bool) -> bool:
+        """Whether it is so in any of the processes that share this engine, which must all ask; for
+        decisions by a clock or from outside, after which they go on with the same calls."""
+        return flag
+
     # Scoring
 
     @abstractmethod

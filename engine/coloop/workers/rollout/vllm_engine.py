@@ -3,6 +3,15 @@
 It runs in this process, so weights need no extra copy. `vllm_worker` samples and scores inside
 vLLM. A kept text stays in the prefix cache while there is room.
 
+With tensor parallelism each rank of a group runs an engine of its own, with a part of every layer,
+as under vLLM's `external_launcher` (verl and TRL colocate with it):
+
+    rank 0   requests ──> scheduler ──> its part of the layers ──┐
+    rank 1   requests ──> scheduler ──> its part of the layers ──┴─ sums ──> the same tokens
+
+All ranks of a group must make the same calls with the same arguments, in the same order. Each
+loads whole weights and keeps its part; nothing is sent between engines but sums and tokens.
+
 Written for the pinned vLLM release; engine/README.md lists its pitfalls ("Generate with vLLM").
 """
 
@@ -14,14 +23,11 @@ import os
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed import distributed_c10d
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
@@ -30,9 +36,11 @@ from coloop.models.on_disk import to_disk
 from coloop.models.waiting import outline_of
 from coloop.workers.cpu.lean_weights import checked
 from coloop.workers.rollout.engine import RolloutEngine, is_cut
+from coloop.workers.rollout.isolated_groups import IsolatedProcessGroups
 from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.texts import KeptTexts, takes_likeliest
+from coloop.workers.training.ranks import ALONE, Ranks
 
 MAX_CONCURRENCY = 256
 """Default number of sequences generated at once."""
@@ -47,6 +55,9 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
+SHARED_ENVIRONMENT = {"VLLM_ALLREDUCE_USE_SYMM_MEM": "0"}
+"""With tensor parallelism: symmetric memory needs processes that see each other's GPU, and ours see
+one GPU each. For the same reason custom all-reduce is off, as in verl."""
 CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHDYNAMO_DISABLE": "1"}
 """Else threads share cores with others, and small functions are compiled for 17 seconds."""
 
@@ -66,11 +77,13 @@ class VllmEngine(RolloutEngine):
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
         memory_share: float | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """Copies the model's weights.
 
         `max_num_seqs`: sequences at once. `dtype`: None: the model's. `memory_share`: of a GPU, for
-        weights and KV cache; on a CPU the cache has what the sequences need, up to 2 GiB.
+        weights and KV cache; on a CPU the cache has what the sequences need, up to 2 GiB. `ranks`:
+        this process among those of its pool, `ranks.tensor` of which share each engine.
 
         Raises `BackendMissing` where vLLM is missing or does not support the model.
         """
@@ -84,6 +97,7 @@ class VllmEngine(RolloutEngine):
         self._other_names = _other_names(model)
         self._on_disk = to_disk(outline_of(model))
         self._process_groups = IsolatedProcessGroups()
+        self._ranks = ranks
         self._vllm = self._build(
             model,
             max_model_len=positions_of(model),
@@ -92,7 +106,8 @@ class VllmEngine(RolloutEngine):
         )
         kept, vocabulary = KeptTexts(0), vocabulary_of(model)
         stops = StopTexts(tokenizer, vocabulary)
-        self._texts = VllmTexts(self._vllm, kept, end_tokens(model, tokenizer), stops)
+        groups, ends = self._process_groups, end_tokens(model, tokenizer)
+        self._texts = VllmTexts(self._vllm, groups, kept, ends, stops)
         self._asleep: list[str] = []  # parts whose memory was given back, in vLLM's words
         super().__init__(
             self._texts,
@@ -108,8 +123,11 @@ class VllmEngine(RolloutEngine):
         self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
     ) -> list[list[float]]:
         self._check_whole()
-        self._vllm.collective_rpc("score_at", args=(temperature,))
+        self._ask_worker("score_at", temperature)
         return self._texts.score(sequences)
+
+    def agreed(self, flag: bool) -> bool:
+        return self._process_groups.any(flag) if self._ranks.tensor > 1 else flag
 
     def sleep(self, *, with_weights: bool = True) -> None:
         """Free the KV cache and the weights; the CPU build frees nothing."""
@@ -118,7 +136,8 @@ class VllmEngine(RolloutEngine):
         self._forget_prefixes()
         if not self._asleep:
             self._asleep = ["weights", "kv_cache"]
-            self._vllm.sleep(level=1)
+            with self._process_groups.entered():
+                self._vllm.sleep(level=1)
 
     def wake(self) -> None:
         self._wake(self._asleep)
@@ -126,7 +145,8 @@ class VllmEngine(RolloutEngine):
     def _wake(self, parts: Sequence[str]) -> None:
         """Takes the memory of some parts; one that is there already must not be taken again."""
         for part in parts:
-            self._vllm.wake_up([part])
+            with self._process_groups.entered():
+                self._vllm.wake_up([part])
             self._asleep = [other for other in self._asleep if other != part]
 
     def close(self) -> None:
@@ -150,8 +170,13 @@ class VllmEngine(RolloutEngine):
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._wake([part for part in self._asleep if part == "weights"])
         named = self._on_disk.streamed(self._shapes, self._checked(weights))
-        self._vllm.collective_rpc("take_weights", args=(named,))
+        self._ask_worker("take_weights", self._process_groups.outside(named))
         self._forget_prefixes()
+
+    def _ask_worker(self, method: str, *arguments: Any) -> None:
+        """Call a method of `WorkerExtension` in vLLM's worker of this process."""
+        with self._process_groups.entered():
+            self._vllm.collective_rpc(method, args=arguments)
 
     def _checked(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         for name, given in checked(weights, self._shapes, self._other_names.values()):
@@ -177,6 +202,9 @@ class VllmEngine(RolloutEngine):
             options = {**_cpu_options(model, self.dtype, options), **options}
         else:
             options["enable_sleep_mode"] = True
+        if self._ranks.tensor > 1:
+            os.environ.update({**SHARED_ENVIRONMENT, **os.environ})
+            options |= self._shared_options()
         from vllm.engine.arg_utils import EngineArgs
         from vllm.v1.engine.llm_engine import LLMEngine
 
@@ -209,6 +237,16 @@ class VllmEngine(RolloutEngine):
             torch.set_num_threads = set_num_threads  # the CPU worker puts a no-op in its place
         engine.collective_rpc("report_draws")
         return engine
+
+    def _shared_options(self) -> dict[str, Any]:
+        from coloop.workers.rollout.vllm_worker import executor_of
+
+        name = self._process_groups.meet(self._ranks, self._device.type)
+        return {
+            "tensor_parallel_size": self._ranks.tensor,
+            "distributed_executor_backend": executor_of(self._ranks, name),
+            "disable_custom_all_reduce": True,
+        }
 
 
 def _other_names(model: PreTrainedModel) -> dict[str, str]:
@@ -253,49 +291,21 @@ def _cpu_options(
     }
 
 
-# Process groups that only vLLM sees: it creates a default group of its own and destroys every group
-# of the process when it shuts down. torch documents the table as replaceable
-# (`distributed_c10d._world`).
-
-_group_offsets = count(1_000_000, 1_000_000)
-"""Group numbers must be unique in a process, so each table starts at a different offset."""
-
-
-class IsolatedProcessGroups(distributed_c10d._World):
-    """A table of groups beside that of the process."""
-
-    pg_map: Any = None
-    pg_names: Any = None
-    pg_group_ranks: Any = None
-    pg_backend_config: Any = None
-    group_count: Any = 0
-    tags_to_pg: Any = None
-    pg_to_tag: Any = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.group_count = next(_group_offsets)
-        self.pg_map, self.pg_names, self.pg_group_ranks = {}, {}, {}
-        self.pg_backend_config, self.tags_to_pg, self.pg_to_tag = {}, {}, {}
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Within this context `torch.distributed` uses this table. Not thread-safe."""
-        before = distributed_c10d._world
-        distributed_c10d._world = self
-        try:
-            yield
-        finally:
-            distributed_c10d._world = before
-
-
 # Stop texts are found here, as for every engine, because they may begin in an earlier request;
 # scores are prompts of which vLLM tells the log-probs.
 
 
 class VllmTexts:
-    def __init__(self, vllm: Any, kept: KeptTexts, is_end: Tensor, stops: StopTexts) -> None:
+    def __init__(
+        self,
+        vllm: Any,
+        groups: IsolatedProcessGroups,
+        kept: KeptTexts,
+        is_end: Tensor,
+        stops: StopTexts,
+    ) -> None:
         self._vllm = vllm
+        self._groups = groups
         self._kept = kept
         self._ends = is_end.nonzero().flatten().tolist()
         self._stops = stops
@@ -391,7 +401,9 @@ class VllmTexts:
         return [scored.get(name) or short[name] for name in names]
 
     def _step(self) -> None:
-        for output in self._vllm.step():
+        with self._groups.entered():
+            outputs = self._vllm.step()
+        for output in outputs:
             if output.request_id in self._scored:
                 self._scored[output.request_id] = [0.0, *output.prompt_logprobs.logprobs]
             elif output.request_id in self._running:

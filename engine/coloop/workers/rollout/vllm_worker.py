@@ -16,11 +16,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from vllm.distributed import get_tp_group
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
+from vllm.v1.executor.uniproc_executor import ExecutorWithExternalLauncher
 from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessor, MoveDirectionality
 
 from coloop.workers.rollout.decoder import scaled_log_softmax
 from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw, uniforms
+from coloop.workers.training.ranks import Ranks
 
 DRAW = "coloop_draw"
 """Key of a request's settings among the extra arguments of its sampling parameters."""
@@ -105,6 +108,7 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
             copied = logits[self._places]  # (N, V)
             tokens, log_probs = draw(copied, uniform, self._settings)
             logits[self._places] = -torch.inf
+        tokens = _of_first_rank(tokens)
         before = log_probs[:, 0]
         logits[self._places, tokens] = before
         if self._settings.cuts:
@@ -125,6 +129,28 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
         self._expected = [count + 1 for count in written]
         self._used += 1
         return self._uniform[:, self._used - 1]
+
+
+def _of_first_rank(tokens: Tensor) -> Tensor:
+    """The draws of the first rank of a tensor-parallel group on all of them. Each draws from the
+    same logits, but sums on a GPU are not the same to the last bit, and ranks with other tokens
+    would schedule other steps."""
+    group = get_tp_group()
+    drawn: Tensor = group.broadcast(tokens.contiguous(), src=0) if group.world_size > 1 else tokens
+    return drawn
+
+
+def executor_of(ranks: Ranks, name: str) -> type[ExecutorWithExternalLauncher]:
+    """The executor of one of the ranks that share an engine; they have met already, under `name`.
+    vLLM's own reads them from the environment of `torchrun`."""
+
+    class Executor(ExecutorWithExternalLauncher):  # type: ignore[misc]
+        def _distributed_args(self) -> tuple[str, int, int]:
+            """Place of the meeting, rank in the group, and index of the GPU, of which this process
+            sees one. The CPU build names its shared memory after the part behind the colon."""
+            return f"met:{name}", ranks.rank % ranks.tensor, 0
+
+    return Executor
 
 
 class WorkerExtension:
