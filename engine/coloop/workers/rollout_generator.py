@@ -16,6 +16,7 @@ from coloop.workers.encoder import Encoder
 from coloop.workers.messages import AtOnce, Observation, Pause, PromptRequest, Reply, Sampling
 from coloop.workers.rollout import RolloutEngine, build_engine
 from coloop.workers.rollout.generate import Post, Progress, ShouldStop
+from coloop.workers.rollout.isolated_groups import EngineRank
 from coloop.workers.sync import WeightChecksum, checksum_of_engine
 from coloop.workers.sync.checksums import Part, Probe
 from coloop.workers.sync.protocol import Weights, completed
@@ -81,7 +82,9 @@ class RolloutGenerator:
         if self.kind != "vllm":
             return {}
         share = None if self.device == "cpu" else self.memory_share
-        return {"memory_share": share, "ranks": self.ranks}
+        tensor = self.ranks.tensor
+        rank = EngineRank(rank=self.ranks.rank % tensor, size=tensor, engine=self.ranks.part)
+        return {"memory_share": share, "rank": rank}
 
     def write(
         self,

@@ -1,6 +1,5 @@
 """vLLM engines that several processes share, each with a part of every layer."""
 
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from tests.engine.training.processes import on_ranks
 
 from coloop.models import character_tokenizer
 from coloop.workers.rollout import Generation, TorchEngine
+from coloop.workers.rollout.isolated_groups import EngineRank
 from coloop.workers.rollout.vllm_engine import VllmEngine
 from coloop.workers.training import Ranks
 
@@ -56,8 +56,8 @@ def requests() -> list[Generation]:
 
 def use(ranks: Ranks, family: str) -> dict[str, Any]:
     """What one rank's engine writes and scores, before and after new weights."""
-    shared = replace(ranks, tensor=ranks.size)
-    engine = VllmEngine(model_of(family), character_tokenizer(), max_num_seqs=8, ranks=shared)
+    rank = EngineRank(rank=ranks.rank, size=ranks.size)
+    engine = VllmEngine(model_of(family), character_tokenizer(), max_num_seqs=8, rank=rank)
     before = generate(engine, requests())
     held = sum(
         weight.numel()

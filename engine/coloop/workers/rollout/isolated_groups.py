@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
 
@@ -17,9 +18,20 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 from torch.distributed import distributed_c10d
 
-from coloop.workers.training.ranks import Ranks
-
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRank:
+    """This process among those of a pool that share an engine."""
+
+    rank: int = 0
+    size: int = 1
+    engine: int = 0
+    """Number of the engine among those of the pool."""
+
+
+ALONE = EngineRank()
 
 _group_offsets = count(1_000_000, 1_000_000)
 """Group numbers must be unique in a process, so each table starts at a different offset."""
@@ -71,21 +83,21 @@ class IsolatedProcessGroups(distributed_c10d._World):
 
         return read()
 
-    def meet(self, ranks: Ranks, device_type: str) -> str:
-        """Make the default group of this table from the `ranks.tensor` neighbouring ranks that
-        share an engine, by the store at which all ranks of the pool have met. Returns a name that
-        no other group on this machine has."""
+    def meet(self, rank: EngineRank, device_type: str) -> str:
+        """Make the default group of this table from the ranks that share an engine, by the store
+        at which all ranks of the pool have met. Returns a name that no other group on this machine
+        has."""
         store: Any = distributed_c10d._get_default_store()
-        key = f"engine/{self._number}/{ranks.part}"
-        if ranks.speaks:
+        key = f"engine/{self._number}/{rank.engine}"
+        if rank.rank == 0:
             store.set(key, secrets.token_hex(8))
         name: str = store.get(key).decode()
         with self.entered():
             dist.init_process_group(
                 "gloo" if device_type == "cpu" else "cpu:gloo,cuda:nccl",
                 store=PrefixStore(f"{key}/{name}", store),
-                rank=ranks.rank % ranks.tensor,
-                world_size=ranks.tensor,
+                rank=rank.rank,
+                world_size=rank.size,
             )
         return name
 

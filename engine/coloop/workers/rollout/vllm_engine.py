@@ -36,11 +36,10 @@ from coloop.models.on_disk import to_disk
 from coloop.models.waiting import outline_of
 from coloop.workers.cpu.lean_weights import checked
 from coloop.workers.rollout.engine import RolloutEngine, is_cut
-from coloop.workers.rollout.isolated_groups import IsolatedProcessGroups
+from coloop.workers.rollout.isolated_groups import ALONE, EngineRank, IsolatedProcessGroups
 from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.texts import KeptTexts, takes_likeliest
-from coloop.workers.training.ranks import ALONE, Ranks
 
 MAX_CONCURRENCY = 256
 """Default number of sequences generated at once."""
@@ -77,13 +76,13 @@ class VllmEngine(RolloutEngine):
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
         memory_share: float | None = None,
-        ranks: Ranks = ALONE,
+        rank: EngineRank = ALONE,
     ) -> None:
         """Copies the model's weights.
 
         `max_num_seqs`: sequences at once. `dtype`: None: the model's. `memory_share`: of a GPU, for
-        weights and KV cache; on a CPU the cache has what the sequences need, up to 2 GiB. `ranks`:
-        this process among those of its pool, `ranks.tensor` of which share each engine.
+        weights and KV cache; on a CPU the cache has what the sequences need, up to 2 GiB. `rank`:
+        this process among those that share the engine.
 
         Raises `BackendMissing` where vLLM is missing or does not support the model.
         """
@@ -97,7 +96,7 @@ class VllmEngine(RolloutEngine):
         self._other_names = _other_names(model)
         self._on_disk = to_disk(outline_of(model))
         self._process_groups = IsolatedProcessGroups()
-        self._ranks = ranks
+        self._rank = rank
         self._vllm = self._build(
             model,
             max_model_len=positions_of(model),
@@ -127,7 +126,7 @@ class VllmEngine(RolloutEngine):
         return self._texts.score(sequences)
 
     def agreed(self, flag: bool) -> bool:
-        return self._process_groups.any(flag) if self._ranks.tensor > 1 else flag
+        return self._process_groups.any(flag) if self._rank.size > 1 else flag
 
     def sleep(self, *, with_weights: bool = True) -> None:
         """Free the KV cache and the weights; the CPU build frees nothing."""
@@ -202,7 +201,7 @@ class VllmEngine(RolloutEngine):
             options = {**_cpu_options(model, self.dtype, options), **options}
         else:
             options["enable_sleep_mode"] = True
-        if self._ranks.tensor > 1:
+        if self._rank.size > 1:
             os.environ.update({**SHARED_ENVIRONMENT, **os.environ})
             options |= self._shared_options()
         from vllm.engine.arg_utils import EngineArgs
@@ -241,10 +240,10 @@ class VllmEngine(RolloutEngine):
     def _shared_options(self) -> dict[str, Any]:
         from coloop.workers.rollout.vllm_worker import executor_of
 
-        name = self._process_groups.meet(self._ranks, self._device.type)
+        name = self._process_groups.meet(self._rank, self._device.type)
         return {
-            "tensor_parallel_size": self._ranks.tensor,
-            "distributed_executor_backend": executor_of(self._ranks, name),
+            "tensor_parallel_size": self._rank.size,
+            "distributed_executor_backend": executor_of(self._rank, name),
             "disable_custom_all_reduce": True,
         }
 

@@ -22,8 +22,8 @@ from vllm.v1.executor.uniproc_executor import ExecutorWithExternalLauncher
 from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessor, MoveDirectionality
 
 from coloop.workers.rollout.decoder import scaled_log_softmax
+from coloop.workers.rollout.isolated_groups import EngineRank
 from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw, uniforms
-from coloop.workers.training.ranks import Ranks
 
 DRAW = "coloop_draw"
 """Key of a request's settings among the extra arguments of its sampling parameters."""
@@ -140,7 +140,7 @@ def _of_first_rank(tokens: Tensor) -> Tensor:
     return drawn
 
 
-def executor_of(ranks: Ranks, name: str) -> type[ExecutorWithExternalLauncher]:
+def executor_of(rank: EngineRank, name: str) -> type[ExecutorWithExternalLauncher]:
     """The executor of one of the ranks that share an engine; they have met already, under `name`.
     vLLM's own reads them from the environment of `torchrun`."""
 
@@ -148,7 +148,7 @@ def executor_of(ranks: Ranks, name: str) -> type[ExecutorWithExternalLauncher]:
         def _distributed_args(self) -> tuple[str, int, int]:
             """Place of the meeting, rank in the group, and index of the GPU, of which this process
             sees one. The CPU build names its shared memory after the part behind the colon."""
-            return f"met:{name}", ranks.rank % ranks.tensor, 0
+            return f"met:{name}", rank.rank, 0
 
     return Executor
 
