@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Explain a finding, an alert or an algorithm. Without a name, list all of them.",
     ),
     "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
-    "import": ("interop", "Make a loop of a configuration of verl."),
+    "import": ("interop", "Make a loop of a configuration of TRL, verl or OpenRLHF."),
     "run": ("run", "Run a loop headless, with a live progress display."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),

@@ -9,22 +9,25 @@ from types import ModuleType
 from typing import Any, Final
 
 from coloop.errors import ImportRefused
-from coloop.interop import verl
+from coloop.interop import openrlhf, trl, verl
 from coloop.interop.draft import Draft
 from coloop.interop.reading import MOST_BYTES, File, Source
 from coloop.interop.settings import Carried, Fate, Settings, known_names, ours
-from coloop.interop.shell import Word, commands
+from coloop.interop.shell import Word, commands, kept_texts
 from coloop.interop.values import yaml_data
 from coloop.spec.algorithms.registry import FRAMEWORKS, VERSIONS
 from coloop.spec.io import parse
 from coloop.spec.lean import record
 
 MODULES: Final[Mapping[str, ModuleType]] = {
+    "trl": trl,
     "verl": verl,
+    "openrlhf": openrlhf,
 }
 """By the name that commands take."""
-KNOWN: Final = "a verl command or YAML"
+KNOWN: Final = "a TRL script or YAML, a verl command or YAML, or OpenRLHF arguments"
 MOST_UNFIT: Final = 20
+DEEPEST: Final = 3
 
 
 @record
@@ -148,13 +151,15 @@ def recognized(text: str, name: str) -> tuple[str, File]:
     suffix = PurePath(name).suffix.lower()
     if not text.strip():
         raise ImportRefused(f"{name} is empty: give {KNOWN}")
+    if suffix == ".py" or (suffix not in (".yaml", ".yml", ".sh") and trl.is_script(text)):
+        return "trl", File(text=text)
     if suffix not in (".yaml", ".yml", ".json"):
         found = _command(text)
         if found is not None:
             return found
     if suffix in (".yaml", ".yml", ".json") or _is_mapping(text):
         data = yaml_data(text, "file")
-        return _of_mapping(data, name), File(text=text, data=data)
+        return _of_mapping(data, name), File(text=text, data=data, name=name)
     raise ImportRefused(f"{name} names no trainer that is known here: give {KNOWN}")
 
 
@@ -168,14 +173,20 @@ def _of_mapping(data: Mapping[str, Any], name: str) -> str:
         raise ImportRefused(f"{name} is a loop of coloop already: open it")
     if "actor_rollout_ref" in data or ("algorithm" in data and "data" in data):
         return "verl"
+    if trl.is_config(data):
+        return "trl"
     keys = ", ".join(f"`{key}`" for key in list(data)[:5])
     raise ImportRefused(f"{name} has {keys}, which is no configuration known here: give {KNOWN}")
 
 
-def _command(text: str) -> tuple[str, File] | None:
-    """The first command that starts a trainer known here."""
+def _command(text: str, depth: int = 0) -> tuple[str, File] | None:
+    """The first command that starts a trainer known here, also one that is an argument of another
+    (`bash -c "..."`)."""
     bare: list[Word] | None = None
-    for words in commands(text):
+    for words in [*commands(text), *([word] for word in kept_texts(text))]:
+        for word in words:
+            if depth < DEEPEST and " " in word.text and (inner := _command(word.text, depth + 1)):
+                return inner
         found = _program(words)
         if found is not None:
             return found
@@ -220,4 +231,6 @@ def _arguments(words: list[Word]) -> tuple[str, File] | None:
     """Arguments without a program: told by their form."""
     if any(re.match(r"\+{0,2}(actor_rollout_ref|algorithm|data|trainer)\.", w.text) for w in words):
         return "verl", File(text="", words=words, program="verl.trainer.main_ppo")
+    if any(w.text.startswith("--") for w in words) and openrlhf.is_command(words):
+        return "openrlhf", File(text="", words=words, program=openrlhf.program_of(words))
     return None

@@ -27,6 +27,8 @@ COLUMN: Final = 320
 ROW: Final = 200
 PLACES: Final[Mapping[str, tuple[int, int]]] = {
     "prompts": (0, 0),
+    "preferences": (0, 0),
+    "demonstrations": (0, 0),
     "held_out": (0, 2),
     "actor": (1, 0),
     "reward": (2, 0),
@@ -36,6 +38,7 @@ PLACES: Final[Mapping[str, tuple[int, int]]] = {
     "critic": (3, 2),
     "teacher": (3, 1),
     "probe": (4, 0),
+    "fit": (3, 2),
 }
 """Column and row of each node in the editor."""
 
@@ -174,6 +177,23 @@ class Draft:
             self.edge("held_out.rows", "probe.rows")
             if first is not None:
                 self.edge(f"{first}.scores", "probe.scores")
+
+    def connect_pairs(self, learner: str) -> None:
+        """The edges of a loop that learns from the pairs of a dataset."""
+        self.edge("preferences.pairs", f"{learner}.pairs")
+        if "reference" in self.nodes:
+            self.edge("preferences.pairs", "reference.pairs")
+            self.edge("reference.log_probs", f"{learner}.reference")
+        if "fit" in self.nodes:
+            self.edge("held_out.pairs", "fit.pairs")
+            if "reference" in self.nodes:
+                self.edge("held_out.pairs", "reference.pairs")
+
+    def connect_demonstrations(self) -> None:
+        """The edges of a loop that imitates the rows of a dataset."""
+        self.edge("demonstrations.rows", "actor.demonstrations")
+        if "fit" in self.nodes:
+            self.edge("held_out.rows", "fit.rows")
 
     def document(self) -> dict[str, Any]:
         return {

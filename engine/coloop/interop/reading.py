@@ -22,6 +22,7 @@ class File:
     """A text, taken apart: a command, a mapping, or Python source."""
 
     text: str
+    name: str = ""
     words: Sequence[Word] | None = None
     """Arguments of a command, after the program."""
     program: str = ""

@@ -17,11 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from coloop.interop.python import Computed
 from coloop.spec.lean import record
 
 UNSET: Final[Any] = object()
 """Stands for a value that is not there; null is a value."""
-UNRESOLVED: Final = re.compile(r"\$\{[^}]*\}|\$\(|\$\w+|`")
+UNRESOLVED: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$\w+|^`[^`]+`$")
 """What a shell or Hydra would fill in."""
 
 
@@ -157,6 +158,13 @@ class Settings:
             why = (
                 f"`{hole[0]}` has no value in this text: write the value in its place; until then "
                 "the framework's default counts"
+            )
+            self._say(entry, "not_understood", why=why)
+            return
+        if isinstance(entry.value, Computed):
+            why = (
+                f"`{entry.value.text}` is computed when the script runs: write the value in its "
+                "place; until then the framework's default counts"
             )
             self._say(entry, "not_understood", why=why)
             return

@@ -72,7 +72,22 @@ class _Shell:
 
 def commands(text: str) -> list[list[Word]]:
     """The commands of a script, in order, with the variables that it sets filled in."""
-    shell = _Shell(names={"HOME": [Word(text="~", line=1)], "PWD": [Word(text=".", line=1)]})
+    return _commands(text, _started())
+
+
+def kept_texts(text: str) -> list[Word]:
+    """Texts of several words that a script keeps in variables: commands that another one runs."""
+    shell = _started()
+    _commands(text, shell)
+    values = (value[0] for value in shell.names.values() if len(value) == 1)
+    return [value for value in values if " " in value.text]
+
+
+def _started() -> _Shell:
+    return _Shell(names={"HOME": [Word(text="~", line=1)], "PWD": [Word(text=".", line=1)]})
+
+
+def _commands(text: str, shell: _Shell) -> list[list[Word]]:
     text = _take_heredocs(text, shell)
     found = []
     for raw in _split(text):
@@ -177,8 +192,9 @@ def _pieces(raw: str, shell: _Shell, depth: int) -> Iterator[tuple[str, bool]]:
             yield ("\\" if keep else "") + escaped, True
             at += 2
         elif char == "$":
+            is_command = raw.startswith("$(", at)
             text, at = _dollar(raw, at, shell, depth)
-            yield text, bool(quote)
+            yield text, bool(quote) or is_command
         else:
             yield char, bool(quote) or not char.isspace()
             at += 1

@@ -22,6 +22,7 @@ from coloop.interop.settings import (
     Table,
 )
 from coloop.interop.shell import Word
+from coloop.interop.sources import file_source
 from coloop.interop.values import hydra
 
 KEY: Final = "verl"
@@ -475,15 +476,6 @@ def _rewards(s: Settings, draft: Draft, source: Source) -> dict[str, float]:
         )
         rewards["overlong"] = 1.0
     return rewards
-
-
-def file_source(value: Any) -> dict[str, Any]:
-    """A dataset source for a path, a list of paths, or a hub id."""
-    path = value[0] if isinstance(value, list) and value else value
-    path = str(path)
-    if "." not in path.rpartition("/")[2] and path.count("/") == 1 and path[0] not in "~./":
-        return {"type": "hub", "path": path}
-    return {"type": "file", "path": path}
 
 
 def _rows(s: Settings, draft: Draft) -> None:

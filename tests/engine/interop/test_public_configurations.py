@@ -1,6 +1,7 @@
-"""Public configurations: values of arguments, each with repository, path and commit.
+"""Public configurations: values of settings, each with repository, path and commit.
 
-The arguments of each command as `coloop.interop.shell` read them from the script.
+Arguments of commands as `coloop.interop.shell` reads them from the scripts, settings of TRL's YAML
+files and scripts; keys of services are left out.
 """
 
 import json
@@ -23,8 +24,12 @@ def configurations(framework: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def command_of(configuration: dict[str, Any]) -> str:
-    return shlex.join(["python", "-m", configuration["program"], *configuration["arguments"]])
+def text_of(configuration: dict[str, Any]) -> tuple[str, str]:
+    """A configuration as text, with a name for it."""
+    if "settings" in configuration:
+        return json.dumps(configuration["settings"], indent=1), f"{configuration['trainer']}.yaml"
+    words = ["python", "-m", configuration["program"], *configuration["arguments"]]
+    return shlex.join(words), "run.sh"
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -32,7 +37,8 @@ def test_nine_of_ten_settings_are_carried_or_named(framework: str) -> None:
     rows = configurations(framework)
     kinds: Counter[str] = Counter()
     for row in rows:
-        imported = import_text(command_of(row), name=row["path"].rpartition("/")[2])
+        text, name = text_of(row)
+        imported = import_text(text, name=name)
         assert parse(imported.text).spec is not None, row["path"]
         kinds.update(fate.kind for fate in imported.settings)
 

@@ -3,13 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.engine.interop.loops import algorithm_of, fates, loop_of, spec_of
 
 from coloop.errors import ImportRefused
-from coloop.interop.bring import Imported, import_text
+from coloop.interop.bring import import_text
 from coloop.interop.reading import Source
-from coloop.spec.algorithm import node_algorithms, resolve_algorithm
-from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse
 from coloop.spec.paths import find
 from coloop.validate import validate
 
@@ -23,21 +21,6 @@ GRPO = """python3 -m verl.trainer.main_ppo \\
     actor_rollout_ref.actor.use_kl_loss=True \\
     actor_rollout_ref.rollout.n=5 \\
     trainer.total_epochs=15"""
-
-
-def spec_of(imported: Imported) -> LoopSpec:
-    spec = parse(imported.text).spec
-    assert spec is not None
-    return spec
-
-
-def loop_of(command: str, *more: str) -> LoopSpec:
-    return spec_of(import_text(" ".join([command, *more])))
-
-
-def algorithm_of(spec: LoopSpec) -> Any:
-    (entry,) = node_algorithms(spec, "actor")["rewards"]
-    return resolve_algorithm(entry)
 
 
 def test_a_grpo_command() -> None:
@@ -89,7 +72,7 @@ def test_a_grpo_command() -> None:
     ],
 )
 def test_losses(more: str, fields: dict[str, Any]) -> None:
-    full = algorithm_of(loop_of(GRPO, more))
+    full = algorithm_of(loop_of(f"{GRPO} {more}"))
 
     for path, expected in fields.items():
         value = full
@@ -99,9 +82,8 @@ def test_losses(more: str, fields: dict[str, Any]) -> None:
 
 
 def test_ppo_has_a_critic_with_its_own_optimizer() -> None:
-    spec = loop_of(
-        GRPO.replace("=grpo", "=gae"), "critic.optim.lr=2e-5 critic.model.path=Qwen/Qwen2.5-0.5B"
-    )
+    command = GRPO.replace("=grpo", "=gae")
+    spec = loop_of(f"{command} critic.optim.lr=2e-5 critic.model.path=Qwen/Qwen2.5-0.5B")
 
     assert find(spec, "nodes.critic.training.optimizer.lr").value == 2.0e-5
     assert find(spec, "nodes.critic.model.path").value == "Qwen/Qwen2.5-0.5B"
@@ -111,8 +93,7 @@ def test_ppo_has_a_critic_with_its_own_optimizer() -> None:
 
 def test_dapo_has_a_filter_and_an_overlong_penalty() -> None:
     spec = loop_of(
-        GRPO,
-        "+algorithm.filter_groups.enable=True data.gen_batch_size=1536 "
+        f"{GRPO} +algorithm.filter_groups.enable=True data.gen_batch_size=1536 "
         "+reward_model.overlong_buffer.enable=True +reward_model.overlong_buffer.len=256",
     )
 
@@ -120,10 +101,6 @@ def test_dapo_has_a_filter_and_an_overlong_penalty() -> None:
     assert find(spec, "nodes.informative.fill.groups").value == 1024
     assert spec.nodes["overlong"].source.model_dump()["buffer"] == 256  # type: ignore[union-attr]
     assert [found.code for found in validate(spec).errors] == []
-
-
-def fates(imported: Imported) -> dict[str, tuple[str, str]]:
-    return {fate.name: (fate.kind, fate.why) for fate in imported.settings}
 
 
 def test_settings_without_a_place_are_named_with_line_and_reason() -> None:
