@@ -3,6 +3,7 @@ import type { Json, JsonObject } from "@/api/types";
 import { IDENTITIES } from "@/lib/colors";
 import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
+import { GROUPS, readGroups } from "./groups";
 import { NOTES, readNotes } from "./notes";
 import { ALL_READ, isAllRead, mixEdges } from "./place";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
@@ -14,6 +15,7 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
   const { name, nodes, edges, layout: ownLayout, ...rest } = spec;
   const places = layout ?? ownLayout;
   const notes = isObject(places) ? readNotes(places[NOTES]) : null;
+  const groups = isObject(places) ? readGroups(places[GROUPS]) : null;
   const read: Record<string, NodeData> = {};
   const unread: Unread = { nodes: {}, edges: [] };
   if (isObject(nodes)) readNodes(nodes, read, unread);
@@ -29,6 +31,7 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
     layout: readLayout(places, read, unread),
     ...(identities ? { identities } : {}),
     ...(notes ? { notes } : {}),
+    ...(groups ? { groups } : {}),
     rest,
     ...(isAllRead(unread) ? {} : { unread }),
   };
@@ -64,6 +67,7 @@ function readLayout(
   const others: JsonObject = {};
   for (const [id, place] of Object.entries(isObject(value) ? value : {})) {
     if (id === COLORS || (id === NOTES && readNotes(place))) continue;
+    if (id === GROUPS && readGroups(place)) continue;
     const [x, y, ...more] = Array.isArray(place) ? place : [];
     const isPoint = id in nodes && typeof x === "number" && typeof y === "number";
     if (isPoint) layout[id] = [x, y];
@@ -89,6 +93,7 @@ function writeLayout({
   nodes,
   identities = {},
   notes,
+  groups,
   unread = ALL_READ,
 }: LoopDocument): JsonObject {
   const others = { ...unread.layout };
@@ -106,6 +111,7 @@ function writeLayout({
     ...(Object.fromEntries(places) as JsonObject),
     ...(Object.keys(identities).length > 0 ? { [COLORS]: identities } : {}),
     ...(notes ? { [NOTES]: notes as unknown as JsonObject } : {}),
+    ...(groups ? { [GROUPS]: groups as unknown as JsonObject } : {}),
   };
 }
 

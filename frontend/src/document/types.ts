@@ -25,6 +25,13 @@ export interface Note {
   text: string;
 }
 
+/** Nodes with a frame around them, by name, or all of a pool; closed, they are drawn as one card. */
+export interface Group {
+  nodes?: string[];
+  pool?: string;
+  closed?: true;
+}
+
 export interface LoopDocument {
   name: string;
   nodes: Record<string, NodeData>;
@@ -32,6 +39,7 @@ export interface LoopDocument {
   layout: Record<string, Point>;
   identities?: Record<string, number>;
   notes?: Record<string, Note>;
+  groups?: Record<string, Group>;
   isRunView?: true;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;

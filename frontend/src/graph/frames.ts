@@ -1,5 +1,6 @@
 /** Frames: each pool drawn round the nodes that name it, and which pool a moved node was put in. Pure. */
 import type { Catalog } from "@/api/types";
+import { isPoolClosed } from "@/document/groups";
 import { type Pool, placeable, poolField, poolOf, poolsOf } from "@/document/pools";
 import type { LoopDocument, Point } from "@/document/types";
 import { mean } from "@/lib/statistics";
@@ -23,7 +24,7 @@ export function framesOf(
   boxes: readonly Box[],
   around: Around = AROUND,
 ): Frame[] {
-  const pools = poolsOf(document);
+  const pools = poolsOf(document).filter(({ name }) => !isPoolClosed(document, name));
   if (pools.length === 0) return [];
   const found: Frame[] = [];
   const empty: Pool[] = [];

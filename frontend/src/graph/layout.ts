@@ -10,6 +10,7 @@ import type { Edge, LoopDocument, Point } from "@/document/types";
 import { reachable } from "@/lib/reachable";
 import { mean } from "@/lib/statistics";
 import { edgeKinds, edgeText, isSided } from "./edgeKinds";
+import { foldOf } from "./folding";
 import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
 import { RATE } from "./labels";
 import type { Box } from "./shapes";
@@ -82,11 +83,18 @@ function groupsOf(
   const { leaderOf } = edgeKinds(catalog, document);
   const chosen = new Set(ids);
   const groups = new Map<string, Group>();
+  const { cards, cardOf } = foldOf(catalog, document);
+  for (const { id, members, width, height } of cards) {
+    const own = members.filter((member) => chosen.has(member));
+    if (own.length > 0) groups.set(id, { id, width, height, places: inside(document, own) });
+  }
   for (const id of ids) {
-    if (chosen.has(leaderOf.get(id) ?? "")) continue;
+    if (cardOf.has(id)) continue;
+    const leader = leaderOf.get(id) ?? "";
+    if (chosen.has(leader) && !cardOf.has(leader)) continue;
     const own = nodeSize(catalog, document, id);
     const group: Group = { id, ...own, places: { [id]: [0, 0] } };
-    const follower = ids.find((one) => leaderOf.get(one) === id);
+    const follower = ids.find((one) => leaderOf.get(one) === id && !cardOf.has(one));
     if (follower !== undefined) {
       const { width, height } = nodeSize(catalog, document, follower);
       group.places[follower] = [0, own.height + DOCK_GAP];
@@ -96,6 +104,17 @@ function groupsOf(
     groups.set(id, group);
   }
   return groups;
+}
+
+/** Where nodes of a closed group stand to each other. */
+function inside({ layout }: LoopDocument, ids: readonly string[]): Record<string, Point> {
+  const [left, top] = corner(layout, ids) ?? [0, 0];
+  return Object.fromEntries(
+    ids.map((id) => {
+      const [x, y] = layout[id] ?? [left, top];
+      return [id, [x - left, y - top] as Point];
+    }),
+  );
 }
 
 /** Ranks side by side, in one row or two; boxes of a rank below each other, near to what they are joined with. */
@@ -307,15 +326,24 @@ export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
 }
 
 /**
- * Where each node is drawn: its own place, or one found for it; never two on one spot. A loop that was
- * written by hand and places fewer than half of its nodes is laid out as a whole.
+ * Where each node is drawn: its own place, or one found for it; never two on one spot. Closed groups have the place of
+ * their card by its name. A loop that was written by hand and places fewer than half of its nodes is laid out as a whole.
  */
 export function placeNodes(catalog: Catalog, document: LoopDocument): Record<string, Point> {
   const ids = Object.keys(document.nodes);
   const missing = ids.filter((id) => !document.layout[id]);
-  if (isMostlyUnplaced(document)) return arrange(catalog, document);
-  const sizeOf = (id: string) => nodeSize(catalog, document, id);
-  return spread(missing.length === 0 ? document.layout : withFound(document, missing), sizeOf);
+  if (isMostlyUnplaced(document)) {
+    const layout = arrange(catalog, document);
+    return document.groups ? placeNodes(catalog, { ...document, layout }) : layout;
+  }
+  const places = missing.length === 0 ? document.layout : withFound(document, missing);
+  const { cards, cardOf } = foldOf(catalog, document);
+  if (cards.length === 0) return spread(places, (id) => nodeSize(catalog, document, id));
+  const byId = new Map(cards.map((card) => [card.id, card]));
+  const shown = Object.entries(places).filter(([id]) => !cardOf.has(id));
+  for (const { id, members } of cards) shown.push([id, corner(places, members) ?? [0, 0]]);
+  const sizeOf = (id: string) => byId.get(id) ?? nodeSize(catalog, document, id);
+  return { ...places, ...spread(Object.fromEntries(shown), sizeOf) };
 }
 
 function withFound(document: LoopDocument, missing: readonly string[]): Record<string, Point> {
@@ -342,7 +370,8 @@ export function withPlaces(
     known.map((id) => [id, document.layout[id] ?? before[id]]),
   ) as Record<string, Point>;
   const merged = { ...document, layout: kept };
-  return { ...merged, layout: { ...placeNodes(catalog, merged) } };
+  const places = Object.entries(placeNodes(catalog, merged)).filter(([id]) => id in document.nodes);
+  return { ...merged, layout: Object.fromEntries(places) };
 }
 
 function corner(layout: Record<string, Point>, ids: readonly string[]): Point | null {

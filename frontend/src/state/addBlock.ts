@@ -2,6 +2,7 @@ import type { Block } from "@/api/types";
 import { beginBlock, isLaidOut, type Joint, joinsOf } from "@/document/blocks";
 import { portRef } from "@/document/edges";
 import { namesIn, placeFragment } from "@/document/fragment";
+import { newGroupName } from "@/document/groups";
 import { EMPTY_DOCUMENT } from "@/document/types";
 import { partsOnward, placeParts } from "@/graph/freePlace";
 import { arrange } from "@/graph/layout";
@@ -43,7 +44,9 @@ export function addBlock(
     .filter((id) => !own.has(id));
   const wish = isUnplaced ? partsOnward(catalog, fragment, document, at, others) : at;
   const placed = { ...fragment, layout: placeParts(catalog, fragment, document, wish) };
-  store.dispatch(pasteItems, { fragment: placed }, { label: `Insert ${block.title}` });
+  const isBeside = Object.keys(document.nodes).length > 0 && own.size > 2;
+  const group = isBeside ? { group: newGroupName(document, block.title) } : {};
+  store.dispatch(pasteItems, { fragment: placed, ...group }, { label: `Insert ${block.title}` });
   select({ nodes: [...own] });
   reveal(null);
 }

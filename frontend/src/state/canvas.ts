@@ -66,5 +66,10 @@ export const useFileTaker = create<{
   take: ((files: readonly File[], at: Place) => void) | null;
 }>()(() => ({ take: null }));
 
+/** Groups of a run that were closed or opened in this tab: its loop is only looked at. */
+export const useFolding = create<{ closed: Readonly<Record<string, boolean>> }>()(() => ({
+  closed: {},
+}));
+
 /** Whether the next drag over the canvas cuts edges; asked for by a command, or as long as Alt is held. */
 export const useEdgeCutter = create<{ isOn: boolean }>()(() => ({ isOn: false }));

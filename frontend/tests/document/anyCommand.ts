@@ -17,6 +17,7 @@ import {
   setSource,
   setValue,
 } from "@/state/commands/fields";
+import { setGroup } from "@/state/commands/groups";
 import {
   addNode,
   insertOnEdge,
@@ -226,6 +227,15 @@ const COMMANDS: Record<string, fc.Arbitrary<Step>> = {
       columns: isMapped ? { prompt: "question" } : {},
     }),
   ),
+  setGroup: fc
+    .tuple(fc.constantFrom("one", "two"), names, fc.constantFrom("new", "closed", "none", "named"))
+    .map(([group, nodes, what]) =>
+      step("setGroup", setGroup, {
+        name: group,
+        group: what === "none" ? null : { nodes, ...(what === "closed" ? { closed: true } : {}) },
+        ...(what === "named" ? { as: "three" } : {}),
+      }),
+    ),
   setNote: fc
     .tuple(fc.constantFrom("note_1", "note_2"), place, fc.constantFrom("new", "move", "none"))
     .map(([id, at, what]) =>

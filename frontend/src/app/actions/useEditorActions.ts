@@ -19,6 +19,7 @@ import { clearSelection, select, useSelection } from "@/state/selection";
 import { useAddNote } from "@/state/useAddNode";
 import { ALIGNMENTS, DISTRIBUTIONS, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
+import { useGroups } from "@/state/useGroups";
 import { usePlacing } from "@/state/usePlacing";
 import { panelsOf } from "../panels";
 
@@ -65,6 +66,7 @@ function useEditActions(): Action[] {
   const flow = useStoreApi();
   const { arrange } = useArrange();
   const { cut, duplicate } = useClipboard();
+  const { group } = useGroups();
   return useMemo(() => {
     const isEnabled = () => !store.getState().isReadonly;
     const onNodes = { isEnabled: () => isEnabled() && hasNodes() };
@@ -83,6 +85,9 @@ function useEditActions(): Action[] {
       edit("undo", "Undo", "mod+z", () => travel(store, "undo"), { isEnabled }),
       edit("redo", "Redo", "mod+shift+z mod+y", () => travel(store, "redo"), { isEnabled }),
       edit("duplicate", "Duplicate", "mod+d", () => duplicate(chosenNodes()), onNodes),
+      edit("group", "Group the selection", "mod+g", group, {
+        isEnabled: () => isEnabled() && chosenNodes().length > 1,
+      }),
       edit("cut", "Cut to the clipboard", "mod+x", () => void cut(chosenNodes()), {
         ...onNodes,
         scope: "canvas",
@@ -100,7 +105,7 @@ function useEditActions(): Action[] {
       }),
       view("arrange", "Arrange", "l", arrange, { isEnabled }),
     ];
-  }, [store, screenToFlowPosition, flow, arrange, cut, duplicate]);
+  }, [store, screenToFlowPosition, flow, arrange, cut, duplicate, group]);
 }
 
 const FIELD =

@@ -36,11 +36,13 @@ import { usePreferences } from "@/state/preferences";
 import { useBlocks } from "@/state/queries";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { BLOCK_DRAG, NODE_DRAG, useAddNode } from "@/state/useAddNode";
+import { useFold } from "@/state/useGroups";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
 import { ConnectionLine } from "./ConnectionLine";
 import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
+import { GroupCard } from "./GroupCard";
 import { edgeUnder, useDragging } from "./guides/useDragging";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
@@ -62,7 +64,11 @@ const NoteCard = lazy(() =>
   import("./notes/NoteCard").then((module) => ({ default: module.NoteCard })),
 );
 
-const NODE_TYPES = { loop: LoopNode };
+const GroupFrames = lazy(() =>
+  import("./frames/GroupFrames").then((module) => ({ default: module.GroupFrames })),
+);
+
+const NODE_TYPES = { loop: LoopNode, group: GroupCard };
 const EDGE_TYPES = { loop: LoopEdge };
 const HOW_TO_GET_ABOUT = {
   "node.a11yDescription.default":
@@ -89,8 +95,16 @@ export function Canvas() {
   const add = useAddNode();
   const blocks = useBlocks();
   const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
+  const hasGroups = useDocument(({ document }) => document.groups !== undefined);
+  const { cards: closed } = useFold();
+  const membersAt = (id: string) => closed.find((card) => card.id === id)?.members ?? [id];
   const frame = useRef<HTMLDivElement>(null);
-  const { onTouch, fit, onRest, onWheel } = useFit(frame, { boxes, draw, drawing, isFramed });
+  const { onTouch, fit, onRest, onWheel } = useFit(frame, {
+    boxes,
+    draw,
+    drawing,
+    isFramed: isFramed || hasGroups,
+  });
   const moves = useMoves(frame, onRest);
   useZoomProperty(frame);
   const snap = useMemo((): [number, number] => {
@@ -119,7 +133,8 @@ export function Canvas() {
     event.preventDefault();
     const node = target.closest<HTMLElement>(".react-flow__node")?.dataset.id;
     if (node === undefined) clearSelection();
-    else if (!useSelection.getState().nodes.includes(node)) select({ nodes: [node] });
+    else if (!membersAt(node).every((id) => useSelection.getState().nodes.includes(id)))
+      select({ nodes: membersAt(node) });
     setMenuAt({ x: event.clientX, y: event.clientY });
   };
 
@@ -179,7 +194,7 @@ export function Canvas() {
             moves.onMove(event, view);
           }}
           onSelectionDragStop={onDragStop}
-          onNodeClick={selectOnly}
+          onNodeClick={(event, { id }) => selectOnly(event, membersAt(id))}
           onPaneClick={() => clearSelection()}
           {...connecting}
           connectionLineComponent={ConnectionLine}
@@ -201,6 +216,7 @@ export function Canvas() {
           <CanvasGround />
           <LearningLane drawing={drawing} />
           <Suspense>{isFramed ? <Frames nodes={nodes} /> : null}</Suspense>
+          <Suspense>{hasGroups ? <GroupFrames nodes={nodes} /> : null}</Suspense>
           <Notes />
           <Guides />
         </ReactFlow>
@@ -271,9 +287,9 @@ export function CanvasEmpty() {
 }
 
 /** A press on one of several selected nodes selects it alone; React Flow keeps them all. */
-function selectOnly(event: React.MouseEvent, { id }: { id: string }): void {
+function selectOnly(event: React.MouseEvent, nodes: readonly string[]): void {
   if (event.shiftKey || event.metaKey || event.ctrlKey) return;
-  if (useSelection.getState().nodes.length > 1) select({ nodes: [id] });
+  if (useSelection.getState().nodes.length > nodes.length) select({ nodes });
 }
 
 const BEYOND = 3000;

@@ -1,4 +1,4 @@
-import { Blocks, Copy, Files, Network, Plus, Trash2 } from "lucide-react";
+import { Blocks, Copy, Files, Group, Network, Plus, Trash2 } from "lucide-react";
 import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/state/actions";
 import { removeItems } from "@/state/commands/nodes";
@@ -7,6 +7,7 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { clearSelection, useSelection } from "@/state/selection";
 import { useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
+import { useGroups } from "@/state/useGroups";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 
 interface Point {
@@ -67,6 +68,7 @@ function OnNodes({ nodes }: { nodes: readonly string[] }) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const { copy, duplicate } = useClipboard();
   const { arrange } = useArrange();
+  const { group } = useGroups();
   const remove = () => {
     store.dispatch(removeItems, { nodes, edges: [] });
     clearSelection();
@@ -94,9 +96,14 @@ function OnNodes({ nodes }: { nodes: readonly string[] }) {
             Save as block
           </MenuItem>
           {nodes.length > 1 ? (
-            <MenuItem icon={<Network size={14} />} keys={showKeys("l")} onSelect={arrange}>
-              Arrange
-            </MenuItem>
+            <>
+              <MenuItem icon={<Group size={14} />} keys={showKeys("mod+g")} onSelect={group}>
+                Group
+              </MenuItem>
+              <MenuItem icon={<Network size={14} />} keys={showKeys("l")} onSelect={arrange}>
+                Arrange
+              </MenuItem>
+            </>
           ) : null}
           <MenuItem
             icon={<Trash2 size={14} />}

@@ -106,7 +106,13 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
             {runId ? (
               <LiveNumber node={node} />
             ) : (
-              <span className={classes(NUMBER, "block text-muted", isTold && "card-roomy:hidden")}>
+              <span
+                className={classes(
+                  NUMBER,
+                  "block text-muted card-mark:hidden",
+                  isTold && "card-roomy:hidden",
+                )}
+              >
                 {number}
               </span>
             )}

@@ -65,12 +65,14 @@ const LEARNING =
   "border-[color-mix(in_srgb,var(--edge-color)_35%,var(--line))] text-(--edge-color)";
 
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
-  const { id, selected, source, target } = props;
+  const { id, selected } = props;
   const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const type = useDocument((state) =>
     edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
   );
+  const source = edge ? portRef(edge.from).node : "";
+  const target = edge ? portRef(edge.to).node : "";
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   const learner = useNodeColor(target);
   const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;

@@ -12,6 +12,7 @@ import {
   squeezeBoxes,
 } from "@/graph/compact";
 import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
+import { foldEdges } from "@/graph/folding";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
 import { type Drawn, type Route, type RouteEdge, rerouteEdges, routeEdges } from "@/graph/routes";
@@ -19,6 +20,7 @@ import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
+import { useFold } from "@/state/useGroups";
 import { boxOf } from "./guides/useDragging";
 import { socketHandle } from "./handles";
 import { nodeShape } from "./useFlowNodes";
@@ -33,6 +35,7 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
   const { store, runId } = useOpenLoop();
   const loopEdges = useDocument((state) => state.document.edges);
   const shape = useDocument((state) => nodeShape(catalog, state.document));
+  const fold = useFold();
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.edges);
   const cache = useRef(new Map<string, { mark: string; edge: FlowEdge }>());
@@ -40,8 +43,8 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
   const parts = useMemo(
-    () => routeParts(catalog, store.getState().document, runId !== null),
-    [store, loopEdges, shape, catalog, runId],
+    () => foldEdges(routeParts(catalog, store.getState().document, runId !== null), fold),
+    [store, loopEdges, shape, catalog, runId, fold],
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: `loopEdges` are what is read of the document
   const words = useMemo(() => {
@@ -89,10 +92,14 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
     const { document } = store.getState();
     const selected = new Set(chosen);
     const list: FlowEdge[] = [];
-    for (const { key, edge, from: source, to: target } of edgeKinds(catalog, document).edges) {
-      const output = outputPort(catalog, document, source);
+    const drawn = new Map(parts.map((part) => [part.key, part]));
+    for (const { key, edge, from, to } of edgeKinds(catalog, document).edges) {
+      const output = outputPort(catalog, document, from);
+      const part = drawn.get(key);
       // An edge to a port that does not exist cannot be drawn; the problems list has it.
-      if (!output || !inputPort(catalog, document, target)) continue;
+      if (!output || !inputPort(catalog, document, to) || !part) continue;
+      const source = { node: part.source, port: part.sourcePort };
+      const target = { node: part.target, port: part.targetPort };
       const route = routes.get(key);
       const bundle = bundles.get(key);
       if (squeeze && !route) continue;
@@ -113,7 +120,8 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
         targetHandle: handles[1] ?? target.port,
         selected: isSelected,
         data: { route, ...(bundle ? { bundle } : {}) },
-        reconnectable: !isReadonly && !bundle,
+        reconnectable:
+          !isReadonly && !bundle && source.node === from.node && target.node === to.node,
         domAttributes: { tabIndex: -1 },
         ariaLabel: bundle
           ? `${formatPlural(bundle.length, "edge")} from ${source.node} to ${target.node}`
@@ -127,7 +135,19 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
       before.length === list.length && list.every((edge, index) => edge === before[index]);
     if (!isSame) lastEdges.current = list;
     return lastEdges.current;
-  }, [store, loopEdges, shape, routes, sockets, bundles, squeeze, chosen, catalog, isReadonly]);
+  }, [
+    store,
+    loopEdges,
+    shape,
+    parts,
+    routes,
+    sockets,
+    bundles,
+    squeeze,
+    chosen,
+    catalog,
+    isReadonly,
+  ]);
 
   const onEdgesChange = (changes: EdgeChange[]) => {
     const choice = new Set(useSelection.getState().edges);

@@ -6,12 +6,13 @@ import type { Node, NodeChange } from "@xyflow/react";
 import { useMemo, useRef, useState } from "react";
 import type { Catalog } from "@/api/types";
 import type { LoopDocument, Point } from "@/document/types";
-import { kindOf, nodeSize } from "@/graph/geometry";
+import { kindOf, nodeSize, type Size } from "@/graph/geometry";
 import { placeNodes } from "@/graph/layout";
 import { toLoop, useDetail } from "@/state/canvas";
 import { moveNodes } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
+import { useFold, useFoldedDocument } from "@/state/useGroups";
 import { useTabStop } from "./useRoving";
 
 interface Dragging {
@@ -33,28 +34,35 @@ export function useFlowNodes({ snap, drop }: Dragging) {
   const measured = useRef(new Map<string, { width: number; height: number }>());
   const cache = useRef(new Map<string, { mark: string; node: Node }>());
 
-  const ids = useMemo(
-    () => (shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")),
-    [shape],
-  );
+  const fold = useFold();
+  const read = useFoldedDocument();
+  const ids = useMemo(() => {
+    const all = shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "");
+    return [...all.filter((id) => !fold.cardOf.has(id)), ...fold.cards.map(({ id }) => id)];
+  }, [shape, fold]);
   const tabStop = useTabStop(ids);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
   const places = useMemo(
-    () => placeNodes(catalog, store.getState().document),
-    [catalog, store, shape, layout, edges],
+    () => placeNodes(catalog, read()),
+    [catalog, read, fold, shape, layout, edges],
   );
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` decide how many ports a node shows
   const nodes = useMemo(() => {
-    const selected = new Set(chosen);
+    const selected = new Set(chosen.map((id) => fold.cardOf.get(id) ?? id));
+    const cards = new Map(fold.cards.map((card) => [card.id, card]));
     const list: Node[] = [];
     for (const id of ids) {
       const [x, y] = dragged[id] ?? places[id] ?? [0, 0];
       const data = store.getState().document.nodes[id];
       const kind = kindOf(catalog, data?.kind);
-      const ariaLabel = `${id}, ${kind?.title ?? data?.kind ?? ""}`;
-      const { width, height } = nodeSize(catalog, store.getState().document, id);
+      const card = cards.get(id);
+      const ariaLabel = card
+        ? `${card.name}, group of ${card.members.length}`
+        : `${id}, ${kind?.title ?? data?.kind ?? ""}`;
+      const size: Size = card ?? nodeSize(catalog, store.getState().document, id);
+      const { width, height } = size;
       const isSelected = selected.has(id);
       const tabIndex = id === tabStop ? 0 : -1;
       const mark = `${[x, y, width, height, isSelected, isReadonly, tabIndex]} ${ariaLabel}`;
@@ -65,7 +73,7 @@ export function useFlowNodes({ snap, drop }: Dragging) {
       }
       const node: Node = {
         id,
-        type: "loop",
+        type: card ? "group" : "loop",
         position: { x, y },
         selected: isSelected,
         data: {},
@@ -82,7 +90,24 @@ export function useFlowNodes({ snap, drop }: Dragging) {
       list.push(node);
     }
     return list;
-  }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly]);
+  }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, isReadonly, fold]);
+
+  const membersAt = (id: string) => fold.cards.find((card) => card.id === id)?.members ?? [id];
+
+  /** A closed group goes with all that is in it. */
+  const ofNodes = (moved: Record<string, Point>): Record<string, Point> => {
+    if (fold.cards.length === 0) return moved;
+    return Object.fromEntries(
+      Object.entries(moved).flatMap(([id, [x, y]]): [string, Point][] => {
+        if (fold.cards.every((card) => card.id !== id)) return [[id, [x, y]]];
+        const [left, top] = places[id] ?? [x, y];
+        return membersAt(id).map((member) => {
+          const [across, down] = places[member] ?? [left, top];
+          return [member, [across + x - left, down + y - top]];
+        });
+      }),
+    );
+  };
 
   const onNodesChange = (wanted: NodeChange[]) => {
     const changes = snap(wanted.map(inLoop), nodes);
@@ -101,8 +126,10 @@ export function useFlowNodes({ snap, drop }: Dragging) {
         measured.current.set(change.id, change.dimensions);
       } else if (change.type === "select") {
         choice ??= new Set(useSelection.getState().nodes);
-        if (change.selected) choice.add(change.id);
-        else choice.delete(change.id);
+        for (const id of membersAt(change.id)) {
+          if (change.selected) choice.add(id);
+          else choice.delete(id);
+        }
       }
     }
     if (choice) {
@@ -114,7 +141,7 @@ export function useFlowNodes({ snap, drop }: Dragging) {
       draggedNow.current = { ...draggedNow.current, ...moved };
       setDragged(draggedNow.current);
     } else {
-      dispatch(moveNodes, { positions: withShown(moved) }, { group: "nudge" });
+      dispatch(moveNodes, { positions: withShown(ofNodes(moved)) }, { group: "nudge" });
     }
   };
 
@@ -125,7 +152,7 @@ export function useFlowNodes({ snap, drop }: Dragging) {
   const onDragStop = () => {
     const moved = draggedNow.current;
     draggedNow.current = {};
-    const positions = withShown(moved);
+    const positions = withShown(ofNodes(moved));
     const ids = Object.keys(moved);
     if (ids.length > 0 && !drop(positions, ids)) dispatch(moveNodes, { positions });
     setDragged({});

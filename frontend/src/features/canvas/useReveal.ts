@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import type { Area } from "@/graph/shapes";
 import { useDetail, useViewport } from "@/state/canvas";
 import { useSelection } from "@/state/selection";
+import { useFold } from "@/state/useGroups";
 import { broughtIntoSight } from "./fit";
 
 const MILLISECONDS = 200;
@@ -14,6 +15,7 @@ export function useReveal(): void {
   const focus = useSelection((state) => state.focus);
   const { setViewport, setCenter } = useReactFlow();
   const flow = useStoreApi();
+  const { cardOf } = useFold();
   const seen = useRef<unknown[]>([wish, focus?.request]);
   const pending = useRef(0);
   useEffect(() => {
@@ -26,7 +28,7 @@ export function useReveal(): void {
     cancelAnimationFrame(pending.current);
     pending.current = requestAnimationFrame(() => {
       const state = flow.getState();
-      const area = areaOfNode(state, wanted);
+      const area = areaOfNode(state, cardOf.get(wanted) ?? wanted);
       if (!area) return;
       const [x, y, zoom] = state.transform;
       // A compact card is read at any zoom, and its settings stand beside the graph.
@@ -39,7 +41,7 @@ export function useReveal(): void {
       const next = broughtIntoSight(view, area, state.width, state.height);
       if (next !== view) void setViewport(next, { duration: MILLISECONDS });
     });
-  }, [wish, focus, setViewport, setCenter, flow]);
+  }, [wish, focus, setViewport, setCenter, flow, cardOf]);
   useEffect(() => () => cancelAnimationFrame(pending.current), []);
 }
 

@@ -50,6 +50,9 @@ export const renameNode = defineCommand<RenameNode>(
     draft.layout = renameKey(document.layout, renaming);
     const { [from]: identity, ...others } = document.identities ?? {};
     if (identity !== undefined) draft.identities = { ...others, [to]: identity };
+    for (const group of Object.values(draft.groups ?? {})) {
+      if (group.nodes) group.nodes = group.nodes.map((id) => (id === from ? to : id));
+    }
     const ofNode = `nodes.${from}.`;
     const renamed = (path: string) =>
       path.startsWith(ofNode) ? `nodes.${to}.${path.slice(ofNode.length)}` : path;
@@ -89,6 +92,7 @@ export const removeItems = defineCommand<RemoveItems>("Delete", (draft, { nodes,
     delete draft.layout[id];
   }
   if (gone.size === 0) return;
+  forgetInGroups(draft, gone);
   mapPhases(draft, (phase) => {
     const { learn } = phase;
     if (!Array.isArray(learn)) return;
@@ -96,6 +100,16 @@ export const removeItems = defineCommand<RemoveItems>("Delete", (draft, { nodes,
     if (left.length !== learn.length) phase.learn = left;
   });
 });
+
+/** A group of nobody is none. */
+function forgetInGroups(draft: LoopDocument, gone: ReadonlySet<string>): void {
+  for (const [name, group] of Object.entries(draft.groups ?? {})) {
+    if (!group.nodes?.some((id) => gone.has(id))) continue;
+    group.nodes = group.nodes.filter((id) => !gone.has(id));
+    if (group.nodes.length === 0) delete draft.groups?.[name];
+  }
+  if (draft.groups && Object.keys(draft.groups).length === 0) delete draft.groups;
+}
 
 export const moveNodes = defineCommand<{ positions: Record<string, Point> }>(
   "Move",
@@ -109,7 +123,13 @@ export const moveNodes = defineCommand<{ positions: Record<string, Point> }>(
   },
 );
 
-export const pasteItems = defineCommand<{ fragment: Fragment }>("Paste", (draft, { fragment }) => {
+interface PasteItems {
+  fragment: Fragment;
+  /** The name of the group that they become; none by default. */
+  group?: string;
+}
+
+export const pasteItems = defineCommand<PasteItems>("Paste", (draft, { fragment, group }) => {
   for (const [id, node] of Object.entries(fragment.nodes)) {
     if (id in draft.nodes) continue;
     draft.nodes[id] = node;
@@ -117,6 +137,10 @@ export const pasteItems = defineCommand<{ fragment: Fragment }>("Paste", (draft,
     if (point) draft.layout[id] = point;
   }
   draft.edges.push(...fragment.edges);
+  if (group !== undefined) {
+    draft.groups ??= {};
+    draft.groups[group] = { nodes: Object.keys(fragment.nodes) };
+  }
 });
 
 interface InsertOnEdge {

@@ -11,7 +11,7 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
     replaceRecord(draft.layout, document.layout);
     replaceRecord(draft.rest, document.rest);
     if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
-    for (const part of ["identities", "notes", "unread"] as const) {
+    for (const part of ["identities", "notes", "groups", "unread"] as const) {
       if (deepEqual(draft[part], document[part])) continue;
       if (document[part]) Object.assign(draft, { [part]: document[part] });
       else delete draft[part];

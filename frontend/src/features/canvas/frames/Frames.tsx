@@ -11,6 +11,7 @@ import { formatBytes } from "@/lib/format";
 import { useDetail, useDropTarget } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
+import { useFoldedDocument, useGroups } from "@/state/useGroups";
 import { usePlacing } from "@/state/usePlacing";
 import { classes } from "@/ui/classes";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
@@ -18,7 +19,10 @@ import { boxOf } from "../guides/useDragging";
 
 export function Frames({ nodes }: { nodes: readonly Node[] }) {
   const { catalog } = useOpenLoop();
-  const document = useDocument((state) => state.document);
+  const own = useDocument((state) => state.document);
+  const read = useFoldedDocument();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `own` is what is read
+  const document = useMemo(() => read(), [read, own]);
   const aimed = useDropTarget((state) => state.pool);
   const colors = useNodeColors();
   const squeeze = useDetail((state) => state.squeeze);
@@ -62,6 +66,7 @@ interface PoolFrameProps {
 function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
   const { pool, members, left, top, right, bottom } = frame;
   const { canPlace, place } = usePlacing();
+  const { closePool } = useGroups();
   const selected = useSelection((state) => state.nodes);
   const isOffered = selected.length > 0 && canPlace();
   return (
@@ -105,6 +110,9 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
         </MenuLabel>
         <MenuItem isDisabled={members.length === 0} onSelect={() => select({ nodes: members })}>
           {members.length === 0 ? "No node uses this pool" : "Select its nodes"}
+        </MenuItem>
+        <MenuItem isDisabled={members.length === 0} onSelect={() => closePool(pool.name)}>
+          Collapse to one card
         </MenuItem>
         <MenuItem isDisabled={!isOffered} onSelect={() => place(pool.name)}>
           {isOffered ? "Place the selection here" : "Select nodes to place them here"}
