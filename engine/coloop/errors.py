@@ -260,6 +260,24 @@ class CheckpointError(ColoopError):
     code = "checkpoint.unusable"
 
 
+class CheckpointMissing(CheckpointError):
+    """A run has no checkpoint of the step that is asked for."""
+
+    code = "run.no_checkpoint"
+
+
+class CheckpointHasLink(CheckpointError):
+    """A checkpoint contains a link, or lies behind one."""
+
+    code = "run.has_link"
+
+
+class NothingLeft(CheckpointError):
+    """The schedule is over at the checkpoint from which a run would start."""
+
+    code = "run.nothing_left"
+
+
 class StopRequested(ColoopError):
     """The run was asked to stop; raised at a safe point, and caught by the run loop only."""
 

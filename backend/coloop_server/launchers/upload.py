@@ -17,15 +17,15 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from coloop.errors import CheckpointError
+from coloop.runtime.checkpoints.forking import file_below, opened_folder
 from coloop.sandbox.code_files import file_of, read_code
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
-from coloop_server.errors import ServerError
 from coloop_server.launchers.protocol import LaunchFailed
 from coloop_server.paths import URL_MARK, Roots, spec_paths
 from coloop_server.private import ensure_private_folder
-from coloop_server.runs.forking import file_below, opened_folder
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -101,6 +101,6 @@ def opened_in(roots: Roots, source: Path, field: str) -> Iterator[BufferedReader
             folder = stack.enter_context(opened_folder(str(root), None, root))
             parts = leads.relative_to(root).parts
             _, file = stack.enter_context(file_below(folder, root, parts))
-        except (OSError, ServerError) as error:
+        except (OSError, CheckpointError) as error:
             raise LaunchFailed(f"{field}: {source} cannot be uploaded: {error}") from error
         yield file

@@ -1,55 +1,32 @@
-"""A fork: a run folder of its own that begins with a checkpoint of another run.
+"""Forks over HTTP: a checkpoint in the server's roots becomes the beginning of a new run folder."""
 
-    checkpoint --no link in it?--> manifest --> each file that it names --> the fork's checkpoint
-
-A run folder may come from anyone. So only what the manifest names is taken, and only plain files:
-every folder on the way is opened without following links, and a link anywhere in the checkpoint is
-an error that names it. A file that has further names elsewhere could be anybody's: it is taken
-where its SHA-256 is that of the manifest.
-
-Files are linked, not copied, where the file system can do that and they belong to this user alone;
-a checkpoint is never changed once it is whole, so both runs may share its bytes. The new run then
-resumes from it as a resumed run does, with a spec, events and numbering of its own.
-"""
-
-import hashlib
 import os
-import shutil
-import stat
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from io import BufferedReader
-from pathlib import Path, PurePosixPath
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from coloop.data.files.marks import write_whole
 from coloop.errors import CheckpointError
-from coloop.runtime.checkpoints.manifest import read_manifest
-from coloop.runtime.run_files.checkpoint_folders import CHECKPOINTS, MANIFEST, whole_checkpoints
+from coloop.runtime.checkpoints import forking
 from coloop_server.errors import Conflict
 from coloop_server.paths import Roots
-from coloop_server.private import FOLDER_MODE
 
-MAX_MANIFEST_BYTES = 32 * 1024 * 1024
-MAX_DEPTH = 32
-"""Deepest nesting of folders in a checkpoint."""
-OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+CODES = ("run.no_checkpoint", "run.has_link", "run.nothing_left")
+NOT_FORKED = "run.not_forked"
+
+
+@contextmanager
+def as_conflict() -> Iterator[None]:
+    """What a checkpoint refuses, as an answer."""
+    try:
+        yield
+    except CheckpointError as error:
+        code = error.code if error.code in CODES else NOT_FORKED
+        raise Conflict(code, str(error)) from error
 
 
 def choose_checkpoint(folder: Path, step: int | None) -> Path:
-    checkpoints = whole_checkpoints(folder)
-    if not checkpoints:
-        raise Conflict("run.no_checkpoint", f"run {folder.name} has no checkpoint to start from")
-    wanted = max(checkpoints) if step is None else step
-    if wanted not in checkpoints:
-        kept = ", ".join(map(str, sorted(checkpoints)))
-        raise Conflict(
-            "run.no_checkpoint",
-            f"run {folder.name} has no checkpoint of step {step}; it has {kept}",
-        )
-    return checkpoints[wanted]
+    with as_conflict():
+        return forking.choose_checkpoint(folder, step)
 
 
 def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> None:
@@ -62,164 +39,10 @@ def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> Non
             f"{folder}{leads} lies outside of the folders that this server may use; "
             "COLOOP_ALLOWED_ROOTS adds one",
         )
-    copied = target / CHECKPOINTS / checkpoint.name
-    try:
-        copied.mkdir(FOLDER_MODE, parents=True)
-        copy_checkpoint(folder.resolve(), checkpoint.name, copied)
-        write_whole(target / "spec.yaml", yaml)
-    except (OSError, CheckpointError) as error:
-        shutil.rmtree(target, ignore_errors=True)
-        raise not_forked(f"the checkpoint cannot be copied: {error}") from error
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
+    with as_conflict():
+        forking.prepare_fork(checkpoint, target, yaml)
 
 
-def copy_checkpoint(folder: Path, name: str, target: Path) -> None:
-    """Copy the manifest of a checkpoint and the files that it names."""
-    with ExitStack() as stack:
-        all_of_run = stack.enter_context(opened_folder(str(folder), None, folder))
-        source = stack.enter_context(opened_folder(name, all_of_run, folder / name))
-        refuse_links(source, folder / name)
-        names = Counter(inodes_below(all_of_run))
-        with plain_file(MANIFEST, source, folder / name) as file:
-            if os.fstat(file.fileno()).st_size > MAX_MANIFEST_BYTES:
-                raise not_forked(f"{folder / name / MANIFEST} is too large for a manifest")
-            (target / MANIFEST).write_bytes(file.read())
-        manifest = read_manifest(target)
-        for path, size in manifest["files"].items():
-            wanted = manifest["hashes"].get(path)
-            copy_file(path, source, folder / name, target, size=size, sha256=wanted, names=names)
-
-
-def copy_file(
-    path: str,
-    source: int,
-    shown: Path,
-    target: Path,
-    *,
-    size: Any,
-    sha256: Any,
-    names: "Counter[tuple[int, int]]",
-) -> None:
-    """Copy a file of a checkpoint. `names`: number of names that each file has in the run."""
-    parts = PurePosixPath(path).parts
-    if not parts or PurePosixPath(path).is_absolute() or {"..", "."} & set(parts) or "\0" in path:
-        raise not_forked(
-            f"{shown / MANIFEST} names {path!r}, which is not a file of the checkpoint"
-        )
-    with file_below(source, shown, parts) as (folder, file):
-        status = os.fstat(file.fileno())
-        if status.st_size != size:
-            raise not_forked(f"{shown / path} has {status.st_size} bytes, {size} were written")
-        if status.st_nlink > names[status.st_dev, status.st_ino]:
-            require_hash(file, sha256, shown / path)
-        copied = target.joinpath(*parts)
-        copied.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        if not link_file(parts[-1], folder, status, copied):
-            file.seek(0)
-            with copied.open("xb") as written:
-                shutil.copyfileobj(file, written)
-
-
-def require_hash(file: BufferedReader, sha256: Any, shown: Path) -> None:
-    """Refuse a file with hard links outside of the run, unless its hash matches the manifest."""
-    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-        raise not_forked(
-            f"{shown} is a hard link, and its SHA-256 is not that of the manifest; put the "
-            "file that the run has written there"
-        )
-
-
-def link_file(name: str, folder: int, status: os.stat_result, target: Path) -> bool:
-    """Hard-link a file; False if it must be copied."""
-    if status.st_uid != os.geteuid() or status.st_mode & OTHERS_MAY_WRITE:
-        return False
-    try:
-        os.link(name, target, src_dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    made = target.lstat()
-    if (made.st_dev, made.st_ino) == (status.st_dev, status.st_ino):
-        return True
-    target.unlink()
-    raise not_forked(f"{name} was replaced while it was copied")
-
-
-def refuse_links(folder: int, shown: Path, depth: int = 0) -> None:
-    if depth > MAX_DEPTH:
-        raise not_forked(f"{shown}: a checkpoint has at most {MAX_DEPTH} folders below each other")
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = shown / entry.name
-            if entry.is_symlink():
-                raise has_link(path, os.readlink(entry.name, dir_fd=folder))
-            if entry.is_dir(follow_symlinks=False):
-                with opened_folder(entry.name, folder, path) as below:
-                    refuse_links(below, path, depth + 1)
-
-
-def inodes_below(folder: int, depth: int = 0) -> Iterator[tuple[int, int]]:
-    """(device, inode) of every file, once per name."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                yield status.st_dev, status.st_ino
-            elif entry.is_dir(follow_symlinks=False) and depth <= MAX_DEPTH:
-                with opened_folder(entry.name, folder, Path(entry.name)) as below:
-                    yield from inodes_below(below, depth + 1)
-
-
-@contextmanager
-def opened_folder(name: str, within: int | None, shown: Path) -> Iterator[int]:
-    """Open a folder as a descriptor; links are refused."""
-    descriptor = open_or_refuse(name, OPENED | os.O_DIRECTORY, within, shown)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
-    """Open a regular file; links and anything else are refused."""
-    shown = above / name
-    descriptor = open_or_refuse(name, OPENED, within, shown)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise not_forked(f"{shown} is not a plain file")
-        yield file
-
-
-@contextmanager
-def file_below(
-    folder: int, shown: Path, parts: Sequence[str]
-) -> Iterator[tuple[int, BufferedReader]]:
-    """Open a regular file below a folder, with its own folder; no links are followed."""
-    with ExitStack() as stack:
-        for part in parts[:-1]:
-            shown = shown / part
-            folder = stack.enter_context(opened_folder(part, folder, shown))
-        yield folder, stack.enter_context(plain_file(parts[-1], folder, shown))
-
-
-def open_or_refuse(name: str, flags: int, within: int | None, shown: Path) -> int:
-    try:
-        return os.open(name, flags, dir_fd=within)
-    except OSError as error:
-        with suppress(OSError):
-            raise has_link(shown, os.readlink(name, dir_fd=within)) from None
-        raise OSError(error.errno, error.strerror, str(shown)) from None
-
-
-def has_link(path: Path, leads: str) -> Conflict:
-    return Conflict(
-        "run.has_link",
-        f"{path} is a link to {leads}; a fork copies the files of a checkpoint alone: put the file "
-        "itself in the place of the link, or remove it",
-    )
-
-
-def not_forked(words: str) -> Conflict:
-    return Conflict("run.not_forked", words)
+def require_steps_left(checkpoint: Path, steps: object) -> None:
+    with as_conflict():
+        forking.require_steps_left(checkpoint, steps)

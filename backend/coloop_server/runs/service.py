@@ -21,7 +21,7 @@ from coloop_server.loops.repository import get_loop, get_version, version_of
 from coloop_server.runs import repository
 from coloop_server.runs.comparing import compare
 from coloop_server.runs.folder import RunFolder
-from coloop_server.runs.forking import choose_checkpoint, prepare_fork
+from coloop_server.runs.forking import choose_checkpoint, prepare_fork, require_steps_left
 from coloop_server.runs.schemas import ChangeRun, EditRun, ForkRun, NewRun, Run, SpecChange
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
@@ -219,7 +219,7 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         source = repository.get_run(session, run_id)
         folder = require_folder(source)
     checkpoint = choose_checkpoint(folder, new.step)
-    require_steps_left(checkpoint, new.set)
+    require_steps_left(checkpoint, new.set.get(STEPS))
     begun_anew = NewRun.model_construct(
         yaml=new.yaml if new.yaml is not None else source.yaml,
         set=new.set,
@@ -230,17 +230,6 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         resume=source.id,
     )
     return queue(supervisor, settings, begun_anew, checkpoint)
-
-
-def require_steps_left(checkpoint: Path, overrides: Mapping[str, Any]) -> None:
-    """A fork whose length is set has at least one step after its checkpoint."""
-    steps, begun = overrides.get(STEPS), int(checkpoint.name.removeprefix("step-"))
-    if isinstance(steps, int) and steps <= begun:
-        raise Conflict(
-            "run.nothing_left",
-            f"`{STEPS}: {steps}` is over at the checkpoint of step {begun}; set it to "
-            f"{begun + 1} or more, or begin at an earlier checkpoint",
-        )
 
 
 def edit(

@@ -7,6 +7,7 @@ stopped.
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -22,9 +23,27 @@ from coloop.cli.app import RunsDir, Settings
 from coloop.cli.check import Source, check_source, read_source, with_settings
 from coloop.cli.output import print_diagnostics
 from coloop.cli.watch import RunDisplay, print_event
-from coloop.errors import ColoopError, PlanRefused, RunBusy, SpecProblem, SpecUnreadable
+from coloop.errors import (
+    ColoopError,
+    PlanRefused,
+    RunBusy,
+    RunFolderExists,
+    SpecProblem,
+    SpecUnreadable,
+)
 from coloop.plan.run_check import check_run, check_runs
-from coloop.runtime.checkpoints.run_folder import RunRequest, new_run_id, read_base_folder
+from coloop.runtime.checkpoints.forking import (
+    choose_checkpoint,
+    prepare_fork,
+    require_steps_left,
+)
+from coloop.runtime.checkpoints.run_folder import (
+    RunRequest,
+    new_run_id,
+    read_base_folder,
+    write_base_folder,
+)
+from coloop.runtime.run_files.event_file import EVENT_FILE
 from coloop.runtime.run_files.recorder import Sink, print_marked
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.inside.kernel import keep_private
@@ -63,6 +82,19 @@ def run_command(
             "or the folder of a checkpoint to resume from. With `--set` its loop changes."
         ),
     ] = None,
+    fork: Annotated[
+        str | None,
+        typer.Option(
+            help="Id or folder of a run, or the folder of a checkpoint, from which a new run "
+            "starts. The run itself stays as it is. With `--set` the new run differs."
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="With --fork or --resume: step of the checkpoint; default: the last one."
+        ),
+    ] = None,
     root: Annotated[
         Path | None, typer.Option(help="Folder that the loop's relative paths refer to.")
     ] = None,
@@ -80,11 +112,18 @@ def run_command(
     """Run a loop."""
     keep_private()
     console = Console(stderr=as_json, soft_wrap=True)
-    folder, checkpoint = None, None
-    if resume is not None:
-        folder, checkpoint = _run_to_resume(console, resume, runs_dir)
+    folder = None
+    if resume is not None and fork is not None:
+        _refuse(console, SpecProblem("give --fork or --resume, not both"), as_json)
+    if checkpoint is not None and resume is None and fork is None:
+        _refuse(console, SpecProblem("--checkpoint goes with --fork or --resume"), as_json)
+    if (earlier := resume or fork) is not None:
+        folder, step = _find_run(console, earlier, runs_dir)
+        checkpoint = step if checkpoint is None else checkpoint
+    if resume is not None and folder is not None:
         if (writer := patient_holder(folder)) is not None:  # checked before anything is loaded
             _refuse(console, RunBusy(busy_words(folder, writer)), as_json)
+    begun: Path | None = None
     try:
         loop = _read_loop(spec, settings or [], folder)
         base_folder = read_base_folder(folder) if root is None and folder is not None else loop.root
@@ -92,6 +131,11 @@ def run_command(
         checked, warnings = checked_loop(loop, force=force)
         if warnings and not as_json:
             print_diagnostics(warnings, stderr=True)
+        if fork is not None and folder is not None:
+            begun = choose_checkpoint(folder, checkpoint)
+            require_steps_left(begun, checked.schedule.steps)
+            folder = runs_dir / (run_id or new_run_id(checked.name))
+            run_id, checkpoint = None, None
         request = RunRequest(
             spec=checked,
             text=loop.text,
@@ -108,9 +152,28 @@ def run_command(
         )
         if address is not None and address.startswith("http"):
             return _submit(console, loop, request, address, force=force, as_json=as_json)
+        if begun is not None:
+            return _run_fork(console, request, begun, as_json=as_json)
         return run_here(console, request, as_json=as_json)
     except ColoopError as error:
         _refuse(console, error, as_json)
+
+
+def _run_fork(console: Console, request: RunRequest, begun: Path, *, as_json: bool) -> int:
+    """Run a loop from a checkpoint of another run, in the new folder `request.resume`. The folder
+    does not stay if nothing was started."""
+    assert request.resume is not None
+    folder = request.resume
+    if folder.exists():
+        raise RunFolderExists(f"{folder} exists; choose another --run-id for the fork")
+    prepare_fork(begun, folder, request.text)
+    write_base_folder(folder, request.root)
+    try:
+        return run_here(console, request, as_json=as_json)
+    except ColoopError:
+        if not (folder / EVENT_FILE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def run_here(console: Console, request: RunRequest, *, as_json: bool) -> int:
@@ -155,7 +218,8 @@ def _submit(
 
     if request.resume is not None:
         raise ColoopError(
-            "--resume needs the run folder on this machine; it cannot be submitted as a job"
+            "--resume and --fork need the run folder on this machine; they cannot be submitted as "
+            "a job"
         )
     if refusals := check_runs(request.spec):
         raise PlanRefused(refusals[0].message, refusals)
@@ -170,7 +234,7 @@ def _submit(
     )
 
 
-def _run_to_resume(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
+def _find_run(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
     """The run's folder and the step of the checkpoint; None: the last one."""
     for folder in (Path(resume), runs_dir / resume):
         if (folder / "spec.yaml").exists():
@@ -188,8 +252,9 @@ def _read_loop(spec: str | None, settings: list[str], folder: Path | None) -> So
         resumed = read_source(str(folder / "spec.yaml"))
         if spec is not None and _hash(read_source(spec)) != _hash(resumed):
             raise SpecProblem(
-                f"{spec} is not the loop of {folder.name}; leave it out to resume that run, change "
-                "its loop with `--set PATH=VALUE`, or start a new run without --resume"
+                f"{spec} is not the loop of {folder.name}; leave it out to resume or "
+                "fork that run, change its loop with `--set PATH=VALUE`, or start a new run "
+                "without --resume and --fork"
             )
         return with_settings(resumed, settings)
     if spec is None:

@@ -83,7 +83,7 @@ def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
     outcome = coloop("run", "--resume", folder, "--address", "http://127.0.0.1:1")
 
     assert outcome.code == 1
-    assert "--resume needs the run folder on this machine" in outcome.out
+    assert "--resume and --fork need the run folder on this machine" in outcome.out
 
 
 def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):
