@@ -35,6 +35,7 @@ from coloop_server.previews.routes import router as previews
 from coloop_server.private import ensure_folder
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
+from coloop_server.runs.sweep_routes import router as sweeps
 from coloop_server.security import Guard, SecurityHeaders
 from coloop_server.session.routes import router as session
 from coloop_server.session.throttle import Throttle
@@ -46,7 +47,7 @@ SIGNED_OUT = "signed-out"
 
 ROUTERS = (
     *(health, docs_router, session, presets, blocks, explain, checks, previews, files, hub),
-    *(loops, runs),
+    *(loops, runs, sweeps),
 )
 
 

@@ -185,6 +185,12 @@ class ControlRefused(NodeFailed):
     code = "control.refused"
 
 
+class SweepRefused(ColoopError):
+    """The values to try make no sweep."""
+
+    code = "sweep.refused"
+
+
 @dataclass(eq=False, repr=False)
 class UserCodeError(ColoopError):
     """User code (reward, filter, template, environment) failed or returned an invalid value."""

@@ -5,7 +5,6 @@ runs with `run.control` of the run --curves--> means, spreads, who leads
 """
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -40,12 +39,13 @@ from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict, Invalid
 from coloop_server.runs import repository, service
 from coloop_server.runs.comparing import compare
+from coloop_server.runs.outcomes import read_metric
 from coloop_server.runs.schemas import (
     ControlArm,
     ControlChoice,
     ControlChoices,
-    ControlRun,
     ControlVerdict,
+    GroupRun,
     NewControl,
     NewRun,
     RunControls,
@@ -230,22 +230,11 @@ def show(supervisor: Supervisor, run_id: str, learner: str | None) -> RunControl
     arms, compared = [], []
     for kind in sorted(rows, key=lambda kind: ("full", *CONTROL_KINDS).index(kind)):
         runs = [
-            _run(supervisor, row, seed, *read_as(row.yaml, text, learner))
+            read_group_run(supervisor, row, seed, *read_as(row.yaml, text, learner))
             for seed, row in rows[kind]
         ]
         runs.sort(key=lambda run: (run.seed, run.run))
-        curves = [
-            Curve(
-                seed=run.seed,
-                run=run.run,
-                steps=tuple(run.steps),
-                values=tuple(run.values),
-                begins_at=run.begins_at,
-            )
-            for run in runs
-            if run.state == RunStateName.FINISHED and run.values
-        ]
-        arm = Arm(kind=kind, curves=tuple(curves))
+        arm = Arm(kind=kind, curves=finished_curves(runs))
         compared.append(arm)
         arms.append(
             ControlArm(kind=kind, runs=runs, start=arm.start, end=arm.end, spread=arm.spread)
@@ -261,6 +250,21 @@ def show(supervisor: Supervisor, run_id: str, learner: str | None) -> RunControl
     )
 
 
+def finished_curves(runs: Sequence[GroupRun]) -> tuple[Curve, ...]:
+    """The curves of the finished runs with readings, from which means and spreads are taken."""
+    return tuple(curve_in(run) for run in runs if run.state == RunStateName.FINISHED and run.values)
+
+
+def curve_in(run: GroupRun) -> Curve:
+    return Curve(
+        seed=run.seed,
+        run=run.run,
+        steps=tuple(run.steps),
+        values=tuple(run.values),
+        begins_at=run.begins_at,
+    )
+
+
 def _verdict(found: Comparison) -> ControlVerdict:
     return ControlVerdict(kind=found.control.kind, difference=found.difference, leads=found.leads)
 
@@ -273,11 +277,11 @@ def read_as(text: str, base: str, learner: str | None) -> tuple[str | None, str 
     return metric_in(roles, spec), beginning(roles, spec)
 
 
-def _run(
+def read_group_run(
     supervisor: Supervisor, row: RunRow, seed: int, metric: str | None, begins: str | None
-) -> ControlRun:
+) -> GroupRun:
     curve = _curve(supervisor, row.id, seed, metric, begins)
-    return ControlRun(
+    return GroupRun(
         run=row.id,
         name=row.name,
         seed=seed,
@@ -295,18 +299,15 @@ def _run(
 def _curve(
     supervisor: Supervisor, run_id: str, seed: int, metric: str | None, begins: str | None
 ) -> Curve:
+    readings = [] if metric is None else read_metric(supervisor, run_id, metric)
     watch = supervisor.open(run_id)
-    node, _, name = (metric or "").partition(".")
-    points = watch.series.read([(node, name)]).get((node, name))
-    known = [] if points is None else zip(points.steps, points.values, strict=True)
-    finite = [(step, value) for step, value in known if math.isfinite(value)]
     places = watch.rare.upto(watch.log.last_seq)
     texts = watch.log.read_places([(place.start, place.size) for place in places])
     return Curve(
         seed=seed,
         run=run_id,
-        steps=tuple(step for step, _ in finite),
-        values=tuple(value for _, value in finite),
+        steps=tuple(reading.step for reading in readings),
+        values=tuple(reading.value for reading in readings),
         begins_at=_first_step(texts, begins),
     )
 

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coloop.data.services.replies import is_nested_deeper
+from coloop.runtime.checkpoints.forking import PARENT_FILE, Parent, parent_in
 from coloop.runtime.run_files.event_file import GAUGE_LINES
 from coloop.runtime.run_files.events import ControlRequest, Event, utc_now
 from coloop_server.private import open_plain
 
+MAX_PARENT_BYTES = 4096
 MAX_GAUGES_BYTES = 4 * 1024 * 1024
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 60
@@ -56,6 +58,10 @@ class RunFolder:
     def report(self) -> Any:
         text = read_text(self.path / "report.json")
         return None if text is None else plain_json(text)
+
+    def parent(self) -> Parent | None:
+        """The run and the step that this one started from; None if it began anew."""
+        return parent_in(read_text(self.path / PARENT_FILE, MAX_PARENT_BYTES))
 
     def ask(self, request: ControlRequest) -> bool:
         """Append a request for the driver; False if there is no folder yet."""

@@ -71,6 +71,18 @@ def list_naming(session: Session, run_id: str) -> Sequence[RunRow]:
     return session.scalars(query.order_by(RunRow.created_at, RunRow.id)).all()
 
 
+def list_containing(session: Session, text: str) -> Sequence[RunRow]:
+    """The newest runs whose loop contains a text, newest first."""
+    query = select(RunRow).where(RunRow.yaml.contains(text, autoescape=True))
+    return session.scalars(query.order_by(RunRow.created_at.desc(), RunRow.id).limit(1000)).all()
+
+
+def list_children(session: Session, ids: Sequence[str]) -> Sequence[RunRow]:
+    """Runs that started from checkpoints of some others, oldest first."""
+    query = select(RunRow).where(RunRow.parent_id.in_(ids))
+    return session.scalars(query.order_by(RunRow.created_at, RunRow.id).limit(MOST_RELATED)).all()
+
+
 def list_finished_naming(session: Session, name: str) -> Sequence[RunRow]:
     """The newest finished runs whose loop contains a name, oldest first."""
     query = select(RunRow).where(

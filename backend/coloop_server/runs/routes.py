@@ -18,7 +18,9 @@ from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound, router_of
 from coloop_server.runs import controls, experiments, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
+from coloop_server.runs.families import read_family
 from coloop_server.runs.gauges import GaugeLines, read_gauges
+from coloop_server.runs.outcomes import read_outcomes
 from coloop_server.runs.repository import Filter, Sort, list_page, list_tags
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
@@ -38,8 +40,10 @@ from coloop_server.runs.schemas import (
     RunControls,
     RunCurves,
     RunEvents,
+    RunFamily,
     RunGauges,
     RunMarks,
+    RunOutcomes,
     RunReport,
     RunSpec,
     Samples,
@@ -140,6 +144,14 @@ def list_run_series(
     watches = {run_id: supervisor.open(run_id) for run_id in dict.fromkeys(runs)}
     curves = curves_of(watches, metrics, first=first, last=last, buckets=buckets)
     return Response(curves.model_dump_json(), media_type="application/json")
+
+
+@router.get("/outcomes", operation_id="listRunOutcomes")
+def list_run_outcomes(
+    supervisor: SupervisorOf, runs: Annotated[list[str], Query(max_length=MAX_RUNS)]
+) -> RunOutcomes:
+    """The main metric of each run, with its first, best and last reading."""
+    return RunOutcomes(outcomes=read_outcomes(supervisor, runs))
 
 
 @router.get("/{run_id}", operation_id="getRun")
@@ -398,6 +410,12 @@ def create_run_controls(
 ) -> RunControls:
     """Queue a control of a finished run over seeds. Runs that exist are not repeated."""
     return controls.start(supervisor, settings, run_id, body)
+
+
+@router.get("/{run_id}/family", operation_id="getRunFamily")
+def get_run_family(run_id: RunId, supervisor: SupervisorOf) -> RunFamily:
+    """The tree of forks that a run belongs to."""
+    return read_family(supervisor, run_id)
 
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")

@@ -208,6 +208,8 @@ def take_up(session: Session, path: Path) -> RunRow | None:
         created_at=datetime.fromtimestamp((path / "spec.yaml").stat().st_mtime, UTC),
     )
     row.state = RunStateName.STARTING.value
+    parent = folder.parent()
+    row.parent_id = None if parent is None else parent.run
     session.add(row)
     session.flush()
     return row

@@ -271,6 +271,55 @@ class CurvesOfRuns(Output):
     runs: list[RunCurves]
 
 
+class OutcomeReading(Output):
+    step: int
+    value: float
+
+
+class RunOutcome(Output):
+    """The main metric of a run: its first, best and last reading."""
+
+    run: str
+    """Id of the run."""
+    metric: str | None
+    """`node.metric` by which runs of the loop are compared; null if nothing measures it."""
+    title: str
+    """Name of the metric in words; empty without one."""
+    better: Literal["higher", "lower"]
+    start: OutcomeReading | None
+    """Null before the first reading, as are the others."""
+    best: OutcomeReading | None
+    end: OutcomeReading | None
+
+
+class RunOutcomes(Output):
+    outcomes: list[RunOutcome]
+
+
+class FamilyRun(Output):
+    """A run in a tree of forks."""
+
+    run: str
+    """Id of the run."""
+    name: str
+    state: RunStateName
+    parent: str | None
+    """Id of the run that it was forked from; null for the first one, or if that was deleted."""
+    from_step: int | None
+    """Step of the checkpoint that it started from; null if it began anew or the step is not
+    known."""
+    step: int | None
+    """Newest step that was reported; null if there is none."""
+    changes: list[str]
+    """Differences from the loop of its parent, in words."""
+    outcome: RunOutcome
+
+
+class RunFamily(Output):
+    runs: list[FamilyRun]
+    """All runs that come from the same first run, parents before their forks."""
+
+
 class SpecChange(Output):
     """One field in which two loops differ."""
 
@@ -474,8 +523,8 @@ class ControlChoices(Output):
     choices: list[ControlChoice]
 
 
-class ControlRun(Output):
-    """One run of an arm."""
+class GroupRun(Output):
+    """One run of a group over seeds."""
 
     run: str
     """Id of the run."""
@@ -489,7 +538,7 @@ class ControlRun(Output):
     values: list[float]
     """The reading at each of `steps`."""
     begins_at: int
-    """Step before the phase in which the arms begin to differ."""
+    """Step before the phase in which the groups begin to differ; 0: from the first step on."""
     start: float | None
     """Last reading up to `begins_at`, else the first one; null without readings."""
     end: float | None
@@ -501,7 +550,7 @@ class ControlArm(Output):
 
     kind: ControlKind
     """`full`: the loop of the run itself."""
-    runs: list[ControlRun]
+    runs: list[GroupRun]
     """By seed."""
     start: float | None
     """Mean of `start`; null without finished runs."""
@@ -509,6 +558,80 @@ class ControlArm(Output):
     """Mean of `end`; null without finished runs."""
     spread: float | None
     """Sample standard deviation of `end`; null with fewer than two finished runs."""
+
+
+class NewSweep(ResumeRun):
+    yaml: str = Field(max_length=MAX_YAML)
+    """The loop as text."""
+    tried: dict[str, list[JsonValue]] = Field(max_length=50)
+    """By path, the values to try; all combinations are run."""
+    seeds: int = Field(default=1, ge=1, le=20)
+    """Number of seeds, from that of the loop on."""
+    name: str | None = Field(default=None, max_length=150)
+    """Beginning of the runs' names; null: the name of the loop."""
+    tags: list[Tag] = Field(default=[], max_length=19)
+    loop_id: str | None = Field(default=None, max_length=64)
+    """Id of the saved loop that `yaml` is a version of."""
+    in_one_process: bool = False
+    """Run them in a single process each on the server's machine, without Ray."""
+
+
+class StopLosers(Input):
+    keep: int = Field(ge=1, le=200)
+    """Number of combinations of values to keep, the best so far."""
+
+
+class SweepVariant(Output):
+    """The runs of one combination of values. Means and spread are of finished runs."""
+
+    values: dict[str, JsonValue]
+    """By path."""
+    label: str
+    """The values in words."""
+    runs: list[GroupRun]
+    """By seed."""
+    start: float | None
+    """Mean of the first readings; null without finished runs."""
+    end: float | None
+    """Mean of the last readings; null without finished runs."""
+    spread: float | None
+    """Sample standard deviation of `end`; null with fewer than two finished runs."""
+    so_far: float | None
+    """Mean over the seeds of the reading at `step` of the sweep; null if none has reached it."""
+    rank: int | None
+    """Place by `so_far`, from 1; null without it."""
+
+
+class SweepOutline(Output):
+    sweep: str
+    """Name of the group."""
+    loop: str
+    """Name of the loop."""
+    fields: list[str]
+    """Paths of the settings that are tried."""
+    runs: int
+    going_on: int
+    """Runs that have not ended."""
+    created_at: datetime
+    """When its newest run was queued."""
+
+
+class RunSweep(Output):
+    sweep: str
+    """Name of the group."""
+    loop: str
+    """Name of the loop."""
+    metric: str | None
+    """`node.metric` by which the runs are compared; null if nothing measures the loop."""
+    title: str
+    """Name of the metric in words; empty without one."""
+    better: Literal["higher", "lower"]
+    fields: list[str]
+    """Paths of the settings that are tried."""
+    step: int | None
+    """Last step that all combinations with readings have reached; null without readings."""
+    variants: list[SweepVariant]
+    """In the order in which they were queued."""
 
 
 class ControlVerdict(Output):

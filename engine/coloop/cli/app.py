@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("interop", "Make a loop of a configuration of TRL, verl or OpenRLHF."),
     "run": ("run", "Run a loop headless, with a live progress display."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),
+    "sweep": ("sweep", "Run a loop with several values of some settings, and compare them."),
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
     "watch": ("watch", "Follow a run from its start until it ends."),
     "report": ("report", "Report a run as an experiment: result, controls, seeds, time, cost."),

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from coloop.cli.app import Json, RunsDir, Settings
 from coloop.cli.check import UNREADABLE, Source, read_source, with_settings
+from coloop.cli.group import PlannedRun, RunOptions, run_missing, state_of
 from coloop.cli.output import console, fail, print_json, print_refusal, table_of
-from coloop.cli.run import EXIT, checked_loop, run_here
+from coloop.cli.run import checked_loop
 from coloop.errors import ColoopError, ControlRefused, LoopRefused, SpecUnreadable
 from coloop.explain.controls import (
     CONTROL_KINDS,
@@ -31,11 +31,11 @@ from coloop.explain.controls import (
     runs_of,
     seeded,
 )
-from coloop.runtime.checkpoints.run_folder import RunRequest, read_base_folder
+from coloop.runtime.checkpoints.run_folder import read_base_folder
 from coloop.runtime.run_files.event_file import EVENT_FILE, events_of
 from coloop.runtime.run_files.events import RunStateName
 from coloop.sandbox.inside.kernel import keep_private
-from coloop.spec.io import content_hash, load, parse, require
+from coloop.spec.io import content_hash, load
 
 HASH_DIGITS = 8
 
@@ -115,7 +115,7 @@ def control_command(
             runs_dir=runs_dir,
         )
         options = RunOptions(local=local, threads=threads, force=force)
-        code = _run_all(plan, options)
+        code = run_missing(_missing(plan), compared.source, options, runs_dir)
         _print_comparison(plan, as_json=as_json)
         return code
     except SpecUnreadable as unreadable:
@@ -126,14 +126,7 @@ def control_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    local: bool
-    threads: int | None
-    force: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
+class ArmRun:
     arm: ArmLoop
     seed: int
     folder: Path
@@ -152,12 +145,12 @@ class Plan:
     """Whether the whole loop is run where runs of it are missing."""
     runs_dir: Path
 
-    def runs(self) -> Iterator[PlannedRun]:
+    def runs(self) -> Iterator[ArmRun]:
         """Seed by seed, so that an interrupted command has compared arms."""
         first = self.arms[0].spec.run.seed
         for seed in range(first, first + self.seeds):
             for arm in self.arms:
-                yield PlannedRun(arm=arm, seed=seed, folder=self._folder(arm, seed))
+                yield ArmRun(arm=arm, seed=seed, folder=self._folder(arm, seed))
 
     def _folder(self, arm: ArmLoop, seed: int) -> Path:
         compared = self.compared
@@ -181,7 +174,7 @@ def _compared(run: str, settings: list[str], runs_dir: Path) -> Compared:
             raise ControlRefused(
                 f"{folder.name} is itself a `{relation.kind}` control of {relation.of}; name that"
             )
-        state = _state_of(folder)
+        state = state_of(folder)
         if state != RunStateName.FINISHED:
             raise ControlRefused(
                 f"{folder.name} is {state}, and a control is compared with a finished run; finish "
@@ -238,54 +231,17 @@ def _print_loops(arms: list[ArmLoop], *, as_json: bool) -> int:
     return 0
 
 
-def _run_all(plan: Plan, options: RunOptions) -> int:
-    """Run what is missing; returns the exit code."""
-    out = Console(stderr=True, soft_wrap=True)
-    failed = 0
+def _missing(plan: Plan) -> Iterator[PlannedRun]:
+    """The runs of a plan but the one that is compared, which has finished."""
     for planned in plan.runs():
         arm, folder = planned.arm, planned.folder
-        text = seeded(arm, seed=planned.seed, of=plan.compared.of, learner=plan.learner)
-        has_begun = (folder / "spec.yaml").exists()
-        if folder != plan.compared.folder and has_begun:
-            _require_same(folder, text)
-        if (arm.kind == "full" and not plan.full) or _state_of(folder) == RunStateName.FINISHED:
+        if folder == plan.compared.folder or (arm.kind == "full" and not plan.full):
             continue
-        out.print(f"[bold]{arm.kind}[/], seed {planned.seed}: {escape(arm.says)}", highlight=False)
-        source = replace(plan.compared.source, text=text, name=folder.name)
-        spec, warnings = checked_loop(source, force=options.force)
-        request = RunRequest(
-            spec=spec,
-            text=text,
-            root=source.root,
-            runs_dir=plan.runs_dir,
-            run_id=folder.name,
-            resume=folder if has_begun else None,
-            cluster="local" if options.local else "ray",
-            warnings=warnings,
-            threads=options.threads,
+        yield PlannedRun(
+            folder=folder,
+            text=seeded(arm, seed=planned.seed, of=plan.compared.of, learner=plan.learner),
+            title=f"{arm.kind}, seed {planned.seed}: {arm.says}",
         )
-        code = run_here(out, request, as_json=False)
-        if code == EXIT["stopped"]:
-            raise typer.Exit(code)
-        failed = code or failed
-    return failed
-
-
-def _require_same(folder: Path, text: str) -> None:
-    if content_hash(load(folder / "spec.yaml")) != content_hash(require(parse(text))):
-        raise ControlRefused(
-            f"{folder} has the run of another version of this loop; remove it, or choose another "
-            "--runs-dir"
-        )
-
-
-def _state_of(folder: Path) -> str | None:
-    """The state that a run reported last; None if there is none."""
-    state = None
-    for event in events_of(folder / EVENT_FILE):
-        if event["type"] == "run.state":
-            state = str(event["state"])
-    return state
 
 
 def compared_arms(plan: Plan) -> list[Arm]:
@@ -296,7 +252,7 @@ def compared_arms(plan: Plan) -> list[Arm]:
     found: Mapping[ControlKind, list[Curve]] = {arm.kind: [] for arm in plan.arms}
     for planned in plan.runs():
         arm, folder = planned.arm, planned.folder
-        if folder.name in known and _state_of(folder) == RunStateName.FINISHED and arm.metric:
+        if folder.name in known and state_of(folder) == RunStateName.FINISHED and arm.metric:
             events = events_of(folder / EVENT_FILE)
             found[arm.kind].append(
                 curve_of(events, arm.metric, begins=arm.begins, seed=planned.seed, run=folder.name)

@@ -120,9 +120,8 @@ def run_command(
     if (earlier := resume or fork) is not None:
         folder, step = _find_run(console, earlier, runs_dir)
         checkpoint = step if checkpoint is None else checkpoint
-    if resume is not None and folder is not None:
-        if (writer := patient_holder(folder)) is not None:  # checked before anything is loaded
-            _refuse(console, RunBusy(busy_words(folder, writer)), as_json)
+    if resume is not None and folder is not None and (writer := patient_holder(folder)):
+        _refuse(console, RunBusy(busy_words(folder, writer)), as_json)  # before anything is loaded
     begun: Path | None = None
     try:
         loop = _read_loop(spec, settings or [], folder)

@@ -5,8 +5,8 @@
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
 
 Canonical form: only what is set, in the order of the language. What is only for people (`layout`,
-`description`, `note`, `run.control`), formatting, key order and defaults that are written out are
-not hashed.
+`description`, `note`, `run.control`, `run.sweep`), formatting, key order and defaults that are
+written out are not hashed.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
     BaseNode: frozenset({"note"}),
     Phase: frozenset({"note"}),
     PhaseGroup: frozenset({"note"}),
-    Run: frozenset({"control"}),
+    Run: frozenset({"control", "sweep"}),
 }
 """Fields that mean nothing to a run; columns, rows and overrides of these names do."""
 

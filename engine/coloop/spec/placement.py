@@ -106,6 +106,16 @@ class ControlOf(Section, title="control of a run"):
     """The main learner; null: the one that the main metric of the loop measures."""
 
 
+class SweepOf(Section, title="sweep"):
+    """The group of runs that try values of settings, to which this one belongs."""
+
+    of: Name = setting(title="Sweep", short="sweep {}")
+    """Name of the group."""
+    fields: tuple[Text, ...] = setting(min_length=1, max_length=20, title="Settings")
+    """Paths of the settings whose values are tried, e.g. `nodes.actor.training.optimizer.lr`; the
+    values of this run are at these paths."""
+
+
 TrackerName = Literal["tensorboard", "wandb", "mlflow", "trackio"]
 
 
@@ -137,3 +147,5 @@ class Run(Section):
     """Whether checkpoints are sent to the trackers as artifacts."""
     control: ControlOf | None = setting(None, level="expert")
     """The run that this one is a control of; null: none. It changes nothing in the run."""
+    sweep: SweepOf | None = setting(None, level="expert")
+    """The sweep that this run belongs to; null: none. It changes nothing in the run."""

@@ -171,6 +171,24 @@ export const deleteRun = (id: string) => read(client.DELETE("/api/runs/{run_id}"
 
 export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", run(id)));
 
+/** Runs of a loop with several values of some settings. */
+export const startSweep = (body: Bodies["NewSweep"]) => read(client.POST("/api/sweeps", { body }));
+
+export const fetchSweeps = () => read(client.GET("/api/sweeps"));
+
+export const fetchSweep = (name: string) => read(client.GET("/api/sweeps/{sweep}", sweep(name)));
+
+/** Stops the runs of all combinations of values but the best so far. */
+export const stopLosers = (name: string, keep: number) =>
+  read(client.POST("/api/sweeps/{sweep}/stop", { ...sweep(name), body: { keep } }));
+
+/** The main metric of each run, with its first, best and last reading. */
+export const fetchOutcomes = (runs: readonly string[]) =>
+  read(client.GET("/api/runs/outcomes", { params: { query: { runs: [...runs] } } }));
+
+/** The tree of forks that a run belongs to. */
+export const fetchFamily = (id: string) => read(client.GET("/api/runs/{run_id}/family", run(id)));
+
 export const fetchRunSpec = (id: string) => read(client.GET("/api/runs/{run_id}/spec", run(id)));
 
 /** What each kind of control would change in the loop of a run. */
@@ -252,6 +270,7 @@ const loop = (id: string) => ({ params: { path: { loop_id: id } } });
 const loopVersion = (id: string, version: number) => ({
   params: { path: { loop_id: id, version } },
 });
+const sweep = (name: string) => ({ params: { path: { sweep: name } } });
 const run = (id: string) => ({ params: { path: { run_id: id } } });
 const asking = <Q>(id: string, query: Q, signal?: AbortSignal) => ({
   params: { path: { run_id: id }, query },

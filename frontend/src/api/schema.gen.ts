@@ -796,6 +796,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/outcomes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Outcomes
+         * @description The main metric of each run, with its first, best and last reading.
+         */
+        get: operations["listRunOutcomes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/series": {
         parameters: {
             query?: never;
@@ -1041,6 +1061,26 @@ export interface paths {
          * @description The same report as Markdown.
          */
         get: operations["getRunExperimentAsMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/family": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Family
+         * @description The tree of forks that a run belongs to.
+         */
+        get: operations["getRunFamily"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1413,6 +1453,71 @@ export interface paths {
          * @description Change a YAML text and keep comments and number formats of the other parts.
          */
         post: operations["patchText"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sweeps
+         * @description Sweeps of the newest runs, the newest first.
+         */
+        get: operations["listSweeps"];
+        put?: never;
+        /**
+         * Create Sweep
+         * @description Queue runs of a loop with several values of some settings. Runs that exist are not
+         *     repeated.
+         */
+        post: operations["createSweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps/{sweep}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Sweep
+         * @description A sweep with the curves, means and spreads of its combinations of values.
+         */
+        get: operations["getSweep"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sweeps/{sweep}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Sweep Losers
+         * @description Stop the runs of all combinations but the best so far.
+         */
+        post: operations["stopSweepLosers"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2305,7 +2410,7 @@ export interface components {
              * Runs
              * @description By seed.
              */
-            runs: components["schemas"]["ControlRun"][];
+            runs: components["schemas"]["GroupRun"][];
             /**
              * Spread
              * @description Sample standard deviation of `end`; null with fewer than two finished runs.
@@ -2385,51 +2490,6 @@ export interface components {
             spread: number | null;
             /** Title */
             title: string;
-        };
-        /**
-         * ControlRun
-         * @description One run of an arm.
-         */
-        ControlRun: {
-            /**
-             * Begins At
-             * @description Step before the phase in which the arms begin to differ.
-             */
-            begins_at: number;
-            /**
-             * End
-             * @description Last reading; null without readings.
-             */
-            end: number | null;
-            /** Name */
-            name: string;
-            /**
-             * Run
-             * @description Id of the run.
-             */
-            run: string;
-            /** Seed */
-            seed: number;
-            /**
-             * Start
-             * @description Last reading up to `begins_at`, else the first one; null without readings.
-             */
-            start: number | null;
-            state: components["schemas"]["RunStateName"];
-            /** Step */
-            step: number | null;
-            /**
-             * Steps
-             * @description Steps of the readings of the metric, in order.
-             */
-            steps: number[];
-            /** Steps Total */
-            steps_total: number | null;
-            /**
-             * Values
-             * @description The reading at each of `steps`.
-             */
-            values: number[];
         };
         /** ControlVerdict */
         ControlVerdict: {
@@ -3136,6 +3196,42 @@ export interface components {
             /** Title */
             title: string;
         };
+        /**
+         * FamilyRun
+         * @description A run in a tree of forks.
+         */
+        FamilyRun: {
+            /**
+             * Changes
+             * @description Differences from the loop of its parent, in words.
+             */
+            changes: string[];
+            /**
+             * From Step
+             * @description Step of the checkpoint that it started from; null if it began anew or the step is not
+             *     known.
+             */
+            from_step: number | null;
+            /** Name */
+            name: string;
+            outcome: components["schemas"]["RunOutcome"];
+            /**
+             * Parent
+             * @description Id of the run that it was forked from; null for the first one, or if that was deleted.
+             */
+            parent: string | null;
+            /**
+             * Run
+             * @description Id of the run.
+             */
+            run: string;
+            state: components["schemas"]["RunStateName"];
+            /**
+             * Step
+             * @description Newest step that was reported; null if there is none.
+             */
+            step: number | null;
+        };
         /** Fit */
         Fit: {
             /** Fits */
@@ -3688,6 +3784,51 @@ export interface components {
             name: string;
             /** Title */
             title: string;
+        };
+        /**
+         * GroupRun
+         * @description One run of a group over seeds.
+         */
+        GroupRun: {
+            /**
+             * Begins At
+             * @description Step before the phase in which the groups begin to differ; 0: from the first step on.
+             */
+            begins_at: number;
+            /**
+             * End
+             * @description Last reading; null without readings.
+             */
+            end: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Run
+             * @description Id of the run.
+             */
+            run: string;
+            /** Seed */
+            seed: number;
+            /**
+             * Start
+             * @description Last reading up to `begins_at`, else the first one; null without readings.
+             */
+            start: number | null;
+            state: components["schemas"]["RunStateName"];
+            /** Step */
+            step: number | null;
+            /**
+             * Steps
+             * @description Steps of the readings of the metric, in order.
+             */
+            steps: number[];
+            /** Steps Total */
+            steps_total: number | null;
+            /**
+             * Values
+             * @description The reading at each of `steps`.
+             */
+            values: number[];
         };
         /**
          * GuessedModel
@@ -4935,6 +5076,53 @@ export interface components {
              */
             yaml: string;
         };
+        /** NewSweep */
+        NewSweep: {
+            /**
+             * Force
+             * @description Start even if the estimate exceeds the memory budget.
+             */
+            force?: boolean;
+            /**
+             * In One Process
+             * @description Run them in a single process each on the server's machine, without Ray.
+             */
+            in_one_process?: boolean;
+            /**
+             * Loop Id
+             * @description Id of the saved loop that `yaml` is a version of.
+             */
+            loop_id?: string | null;
+            /**
+             * Name
+             * @description Beginning of the runs' names; null: the name of the loop.
+             */
+            name?: string | null;
+            /**
+             * Seeds
+             * @description Number of seeds, from that of the loop on.
+             */
+            seeds?: number;
+            /** Tags */
+            tags?: string[];
+            /**
+             * Tried
+             * @description By path, the values to try; all combinations are run.
+             */
+            tried: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            };
+            /**
+             * Trust
+             * @description Run Python code from a model's folder, if this server allows it.
+             */
+            trust?: boolean;
+            /**
+             * Yaml
+             * @description The loop as text.
+             */
+            yaml: string;
+        };
         /**
          * NextStep
          * @description One thing to do next.
@@ -5007,6 +5195,13 @@ export interface components {
              * @description Tokens per second over the whole time of the last steps, waits included.
              */
             wall_tokens_per_second?: number | null;
+        };
+        /** OutcomeReading */
+        OutcomeReading: {
+            /** Step */
+            step: number;
+            /** Value */
+            value: number;
         };
         /**
          * OutputInfo
@@ -6234,6 +6429,14 @@ export interface components {
              */
             last_seq: number;
         };
+        /** RunFamily */
+        RunFamily: {
+            /**
+             * Runs
+             * @description All runs that come from the same first run, parents before their forks.
+             */
+            runs: components["schemas"]["FamilyRun"][];
+        };
         /** RunGauges */
         RunGauges: {
             /**
@@ -6271,6 +6474,41 @@ export interface components {
              * @description `seq` of the newest event that was taken into account.
              */
             seq: number;
+        };
+        /**
+         * RunOutcome
+         * @description The main metric of a run: its first, best and last reading.
+         */
+        RunOutcome: {
+            best: components["schemas"]["OutcomeReading"] | null;
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower";
+            end: components["schemas"]["OutcomeReading"] | null;
+            /**
+             * Metric
+             * @description `node.metric` by which runs of the loop are compared; null if nothing measures it.
+             */
+            metric: string | null;
+            /**
+             * Run
+             * @description Id of the run.
+             */
+            run: string;
+            /** @description Null before the first reading, as are the others. */
+            start: components["schemas"]["OutcomeReading"] | null;
+            /**
+             * Title
+             * @description Name of the metric in words; empty without one.
+             */
+            title: string;
+        };
+        /** RunOutcomes */
+        RunOutcomes: {
+            /** Outcomes */
+            outcomes: components["schemas"]["RunOutcome"][];
         };
         /**
          * RunReference
@@ -6475,6 +6713,49 @@ export interface components {
          * @enum {string}
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
+        /** RunSweep */
+        RunSweep: {
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "higher" | "lower";
+            /**
+             * Fields
+             * @description Paths of the settings that are tried.
+             */
+            fields: string[];
+            /**
+             * Loop
+             * @description Name of the loop.
+             */
+            loop: string;
+            /**
+             * Metric
+             * @description `node.metric` by which the runs are compared; null if nothing measures the loop.
+             */
+            metric: string | null;
+            /**
+             * Step
+             * @description Last step that all combinations with readings have reached; null without readings.
+             */
+            step: number | null;
+            /**
+             * Sweep
+             * @description Name of the group.
+             */
+            sweep: string;
+            /**
+             * Title
+             * @description Name of the metric in words; empty without one.
+             */
+            title: string;
+            /**
+             * Variants
+             * @description In the order in which they were queued.
+             */
+            variants: components["schemas"]["SweepVariant"][];
+        };
         /** RunTime */
         RunTime: {
             /** Attempts */
@@ -7457,6 +7738,14 @@ export interface components {
              */
             step: number;
         };
+        /** StopLosers */
+        StopLosers: {
+            /**
+             * Keep
+             * @description Number of combinations of values to keep, the best so far.
+             */
+            keep: number;
+        };
         /**
          * StopRequest
          * @description Asks the run to write a checkpoint and stop.
@@ -7561,6 +7850,85 @@ export interface components {
              * @enum {string}
              */
             kind: "ping";
+        };
+        /** SweepOutline */
+        SweepOutline: {
+            /**
+             * Created At
+             * Format: date-time
+             * @description When its newest run was queued.
+             */
+            created_at: string;
+            /**
+             * Fields
+             * @description Paths of the settings that are tried.
+             */
+            fields: string[];
+            /**
+             * Going On
+             * @description Runs that have not ended.
+             */
+            going_on: number;
+            /**
+             * Loop
+             * @description Name of the loop.
+             */
+            loop: string;
+            /** Runs */
+            runs: number;
+            /**
+             * Sweep
+             * @description Name of the group.
+             */
+            sweep: string;
+        };
+        /**
+         * SweepVariant
+         * @description The runs of one combination of values. Means and spread are of finished runs.
+         */
+        SweepVariant: {
+            /**
+             * End
+             * @description Mean of the last readings; null without finished runs.
+             */
+            end: number | null;
+            /**
+             * Label
+             * @description The values in words.
+             */
+            label: string;
+            /**
+             * Rank
+             * @description Place by `so_far`, from 1; null without it.
+             */
+            rank: number | null;
+            /**
+             * Runs
+             * @description By seed.
+             */
+            runs: components["schemas"]["GroupRun"][];
+            /**
+             * So Far
+             * @description Mean over the seeds of the reading at `step` of the sweep; null if none has reached it.
+             */
+            so_far: number | null;
+            /**
+             * Spread
+             * @description Sample standard deviation of `end`; null with fewer than two finished runs.
+             */
+            spread: number | null;
+            /**
+             * Start
+             * @description Mean of the first readings; null without finished runs.
+             */
+            start: number | null;
+            /**
+             * Values
+             * @description By path.
+             */
+            values: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * TaskInfo
@@ -7858,7 +8226,6 @@ export type ControlChoice = components['schemas']['ControlChoice'];
 export type ControlChoices = components['schemas']['ControlChoices'];
 export type ControlRequest = components['schemas']['ControlRequest'];
 export type ControlResult = components['schemas']['ControlResult'];
-export type ControlRun = components['schemas']['ControlRun'];
 export type ControlVerdict = components['schemas']['ControlVerdict'];
 export type Cost = components['schemas']['Cost'];
 export type Curve = components['schemas']['Curve'];
@@ -7886,6 +8253,7 @@ export type Estimate = components['schemas']['Estimate'];
 export type Example = components['schemas']['Example'];
 export type Experiment = components['schemas']['Experiment'];
 export type Explanation = components['schemas']['Explanation'];
+export type FamilyRun = components['schemas']['FamilyRun'];
 export type Fit = components['schemas']['Fit'];
 export type FitLoop = components['schemas']['FitLoop'];
 export type FitResult = components['schemas']['FitResult'];
@@ -7900,6 +8268,7 @@ export type Fragment = components['schemas']['Fragment'];
 export type Gauges = components['schemas']['Gauges'];
 export type GpuEstimate = components['schemas']['GpuEstimate'];
 export type GroupInfo = components['schemas']['GroupInfo'];
+export type GroupRun = components['schemas']['GroupRun'];
 export type GuessedModel = components['schemas']['GuessedModel'];
 export type HardwareEntry = components['schemas']['HardwareEntry'];
 export type Health = components['schemas']['Health'];
@@ -7940,8 +8309,10 @@ export type NewControl = components['schemas']['NewControl'];
 export type NewDownload = components['schemas']['NewDownload'];
 export type NewFile = components['schemas']['NewFile'];
 export type NewRun = components['schemas']['NewRun'];
+export type NewSweep = components['schemas']['NewSweep'];
 export type NextStep = components['schemas']['NextStep'];
 export type NodeGauge = components['schemas']['NodeGauge'];
+export type OutcomeReading = components['schemas']['OutcomeReading'];
 export type OutputInfo = components['schemas']['OutputInfo'];
 export type Overlap = components['schemas']['Overlap'];
 export type OverlapPair = components['schemas']['OverlapPair'];
@@ -7988,8 +8359,11 @@ export type RunCurves = components['schemas']['RunCurves'];
 export type RunError = components['schemas']['RunError'];
 export type RunEvent = components['schemas']['RunEvent'];
 export type RunEvents = components['schemas']['RunEvents'];
+export type RunFamily = components['schemas']['RunFamily'];
 export type RunGauges = components['schemas']['RunGauges'];
 export type RunMarks = components['schemas']['RunMarks'];
+export type RunOutcome = components['schemas']['RunOutcome'];
+export type RunOutcomes = components['schemas']['RunOutcomes'];
 export type RunReference = components['schemas']['RunReference'];
 export type RunReport = components['schemas']['RunReport'];
 export type RunRows = components['schemas']['RunRows'];
@@ -7997,6 +8371,7 @@ export type RunSeries = components['schemas']['RunSeries'];
 export type RunSpec = components['schemas']['RunSpec'];
 export type RunStateEvent = components['schemas']['RunStateEvent'];
 export type RunStateName = components['schemas']['RunStateName'];
+export type RunSweep = components['schemas']['RunSweep'];
 export type RunTime = components['schemas']['RunTime'];
 export type SampleEvent = components['schemas']['SampleEvent'];
 export type SampleRow = components['schemas']['SampleRow'];
@@ -8032,6 +8407,7 @@ export type StageSeconds = components['schemas']['StageSeconds'];
 export type StageStarted = components['schemas']['StageStarted'];
 export type StageTerm = components['schemas']['StageTerm'];
 export type StepGauges = components['schemas']['StepGauges'];
+export type StopLosers = components['schemas']['StopLosers'];
 export type StopRequest = components['schemas']['StopRequest'];
 export type StopRun = components['schemas']['StopRun'];
 export type StoredFile = components['schemas']['StoredFile'];
@@ -8041,6 +8417,8 @@ export type StreamGauges = components['schemas']['StreamGauges'];
 export type StreamHello = components['schemas']['StreamHello'];
 export type StreamMessage = components['schemas']['StreamMessage'];
 export type StreamPing = components['schemas']['StreamPing'];
+export type SweepOutline = components['schemas']['SweepOutline'];
+export type SweepVariant = components['schemas']['SweepVariant'];
 export type TaskInfo = components['schemas']['TaskInfo'];
 export type Term = components['schemas']['Term'];
 export type Terms = components['schemas']['Terms'];
@@ -13139,6 +13517,118 @@ export interface operations {
             };
         };
     };
+    listRunOutcomes: {
+        parameters: {
+            query: {
+                runs: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOutcomes"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listRunSeries: {
         parameters: {
             query: {
@@ -14882,6 +15372,118 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRunFamily: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunFamily"];
                 };
             };
             /** @description Bad Request */
@@ -17162,6 +17764,458 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PatchResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listSweeps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepOutline"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createSweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSweep"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSweep"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getSweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSweep"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    stopSweepLosers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopLosers"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSweep"];
                 };
             };
             /** @description Bad Request */

@@ -68,6 +68,9 @@ const ComparePage = lazy(() =>
 const ControlsPage = lazy(() =>
   import("./ControlsPage").then((module) => ({ default: module.ControlsPage })),
 );
+const SweepPage = lazy(() =>
+  import("./SweepPage").then((module) => ({ default: module.SweepPage })),
+);
 const ReportPage = lazy(() =>
   import("./ReportPage").then((module) => ({ default: module.ReportPage })),
 );
@@ -110,6 +113,9 @@ export function App() {
                   {({ id }) => <ControlsPage key={id} id={id} />}
                 </Route>
                 <Route path="/runs/:id/report">{({ id }) => <ReportPage key={id} id={id} />}</Route>
+                <Route path="/sweeps/:name">
+                  {({ name }) => <SweepPage key={name} name={name} />}
+                </Route>
                 <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
                 <Route>
                   <Redirect to="/" replace />

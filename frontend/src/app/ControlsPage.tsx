@@ -5,6 +5,7 @@ import type { Bodies } from "@/api/types";
 import { metricInfo, metricOf } from "@/catalog/metrics";
 import { ArmsChart } from "@/features/runs/controls/ArmsChart";
 import { ArmRuns, ArmsTable } from "@/features/runs/controls/ArmsTable";
+import { kindTitle } from "@/features/runs/controls/arms";
 import { ControlForm } from "@/features/runs/controls/ControlForm";
 import { isFinal } from "@/live/reducer";
 import { useServerCatalog } from "@/state/queries";
@@ -38,6 +39,7 @@ export function ControlsPage({ id }: { id: string }) {
     );
   }
   const metric = data.metric ?? "";
+  const groups = data.arms.map(({ kind, runs }) => ({ key: kind, title: kindTitle(kind), runs }));
   const title = catalog ? metricInfo(catalog, metricOf(metric)).title : metric;
   return (
     <PageShell
@@ -59,7 +61,7 @@ export function ControlsPage({ id }: { id: string }) {
         </div>
         <div className="flex min-w-0 flex-col gap-3">
           {data.arms.some(({ runs }) => runs.some(({ values }) => values.length > 0)) ? (
-            <ArmsChart title={`${title} (${metric})`} begins={data.begins} arms={data.arms} />
+            <ArmsChart title={`${title} (${metric})`} begins={data.begins} groups={groups} />
           ) : (
             <Empty title="No readings yet">The metric {metric} has not been reported.</Empty>
           )}

@@ -6,6 +6,7 @@ import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { SaveBlockDialog } from "@/features/palette/SaveBlockDialog";
 import { Gallery } from "@/features/presets/Gallery";
 import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
+import { TryValuesDialog } from "@/features/runs/sweep/TryValuesDialog";
 import { Tour } from "@/features/tour/Tour";
 import { formatAgo } from "@/lib/format";
 import { showDialog, useDialogs, useExplaining } from "@/state/dialogs";
@@ -28,6 +29,7 @@ export function Dialogs() {
       <DialogOnce name="history" of={HistoryDialog} />
       <DialogOnce name="newLoop" of={NewLoopDialog} />
       <DialogOnce name="saveBlock" of={SaveBlockDialog} />
+      <DialogOnce name="tryValues" of={TryValuesDialog} />
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>

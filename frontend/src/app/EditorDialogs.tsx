@@ -35,7 +35,14 @@ export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
 }
 
 const Dialogs = lazy(() => import("./Dialogs").then((module) => ({ default: module.Dialogs })));
-const NAMES: readonly DialogName[] = ["confirmRun", "gallery", "history", "newLoop", "saveBlock"];
+const NAMES: readonly DialogName[] = [
+  "confirmRun",
+  "gallery",
+  "history",
+  "newLoop",
+  "saveBlock",
+  "tryValues",
+];
 
 function OnDemand() {
   const isDialog = useDialogs((state) => NAMES.includes(state.open));

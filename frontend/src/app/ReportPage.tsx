@@ -4,6 +4,7 @@ import { toast } from "sonner";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { fetchExperiment, fetchExperimentText, fetchReport } from "@/api/routes";
+import { ForkTree } from "@/features/runs/family/ForkTree";
 import { Answers } from "@/features/runs/report/Answers";
 import type { Experiment } from "@/features/runs/report/answers";
 import { ReportBody, Section } from "@/features/runs/report/ReportBody";
@@ -44,6 +45,7 @@ export function ReportPage({ id }: { id: string }) {
         <Section title={`${found.loop}, seed ${found.seed}: ${found.state}`}>
           <Answers found={found} />
         </Section>
+        <ForkTree run={found.run} />
         <ReportBody found={found} measured={measured.data ?? null} />
       </div>
     </PageShell>

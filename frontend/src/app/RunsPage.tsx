@@ -8,6 +8,7 @@ import { ChosenBar } from "@/features/runs/list/ChosenBar";
 import { ALL_RUNS, RunFilters, type RunWishes } from "@/features/runs/list/RunFilters";
 import { RunQueue } from "@/features/runs/list/RunQueue";
 import { RunTable, useRunTags } from "@/features/runs/list/RunTable";
+import { SweepList } from "@/features/runs/sweep/SweepList";
 import { isFinal } from "@/live/reducer";
 import { Button } from "@/ui/Button";
 import { Pager } from "@/ui/Pager";
@@ -50,6 +51,7 @@ export function RunsPage() {
       actions={<RunFilters wishes={wishes} tags={tags} onChange={wish} />}
     >
       <RunQueue />
+      <SweepList />
       <section
         aria-label="All runs"
         className="overflow-x-auto rounded-3 border border-line bg-surface"

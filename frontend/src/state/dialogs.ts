@@ -10,12 +10,21 @@ export type DialogName =
   | "signIn"
   | "confirmRun"
   | "history"
+  | "tryValues"
   | null;
 
 export const useDialogs = create<{ open: DialogName }>()(() => ({ open: null }));
 
 export function showDialog(open: DialogName): void {
   useDialogs.setState({ open });
+}
+
+/** The setting for which other values are to be tried, by its path in the loop; null: none was chosen. */
+export const useTried = create<{ path: string | null }>()(() => ({ path: null }));
+
+export function tryValues(path: string | null): void {
+  useTried.setState({ path });
+  showDialog("tryValues");
 }
 
 /** What the help sheet shows: the page of a code, or what a node computes; it is closed if both are null. */

@@ -66,19 +66,27 @@ export interface Spark {
 }
 
 /** By run; of those that have measured something. All of them are asked for at once. */
+const NO_METRICS: ReadonlyMap<string, string> = new Map();
+
+/**
+ * A curve of each run, to be drawn small.
+ *
+ * @param main by run the metric of it, where it is known; of others the one that says most
+ */
 export function useSparks(
   runs: readonly RunSummary[],
   catalog: Catalog | null,
+  main: ReadonlyMap<string, string> = NO_METRICS,
 ): ReadonlyMap<string, Spark> {
   const chosen = new Map(
     runs.flatMap((run) => {
-      const [metric] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
+      const metric = main.get(run.id) ?? tellingMetrics(catalog, Object.keys(run.metrics), 1)[0];
       return metric === undefined ? [] : [[run.id, metric] as const];
     }),
   );
   const asked = runs.filter((run) => chosen.has(run.id));
   const found = useQuery({
-    queryKey: ["sparks", ...asked.map((run) => `${run.id} ${run.last_seq}`)],
+    queryKey: ["sparks", ...asked.map((run) => `${run.id} ${run.last_seq} ${chosen.get(run.id)}`)],
     queryFn: () =>
       fetchRunCurves({
         runs: asked.map((run) => run.id),

@@ -8,7 +8,7 @@ import { ArmRuns, ArmsTable } from "@/features/runs/controls/ArmsTable";
 import {
   bandOf,
   type ControlArm,
-  type ControlRun,
+  type GroupRun,
   lineOf,
   shownRuns,
 } from "@/features/runs/controls/arms";
@@ -19,7 +19,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function aControlRun(change: Partial<ControlRun> = {}): ControlRun {
+function aGroupRun(change: Partial<GroupRun> = {}): GroupRun {
   return {
     run: "r-1",
     name: "r (frozen, seed 1)",
@@ -39,7 +39,7 @@ function aControlRun(change: Partial<ControlRun> = {}): ControlRun {
 function anArm(change: Partial<ControlArm> = {}): ControlArm {
   return {
     kind: "full",
-    runs: [aControlRun()],
+    runs: [aGroupRun()],
     start: 0.2,
     end: 0.6,
     spread: null,
@@ -49,20 +49,17 @@ function anArm(change: Partial<ControlArm> = {}): ControlArm {
 
 describe("curves of an arm", () => {
   it("begin with the last reading before the arms differ", () => {
-    expect(lineOf(aControlRun())).toEqual({ steps: [0, 10, 20], values: [0.2, 0.4, 0.6] });
-    expect(lineOf(aControlRun({ begins_at: 15 }))).toEqual({
+    expect(lineOf(aGroupRun())).toEqual({ steps: [0, 10, 20], values: [0.2, 0.4, 0.6] });
+    expect(lineOf(aGroupRun({ begins_at: 15 }))).toEqual({
       steps: [0, 5, 15],
       values: [0.2, 0.4, 0.6],
     });
-    expect(lineOf(aControlRun({ begins_at: 0 })).steps).toEqual([0, 10, 20, 30]);
-    expect(lineOf(aControlRun({ steps: [], values: [] }))).toEqual({ steps: [], values: [] });
+    expect(lineOf(aGroupRun({ begins_at: 0 })).steps).toEqual([0, 10, 20, 30]);
+    expect(lineOf(aGroupRun({ steps: [], values: [] }))).toEqual({ steps: [], values: [] });
   });
 
   it("have a mean and a spread up to where the shortest run ends", () => {
-    const band = bandOf([
-      aControlRun(),
-      aControlRun({ seed: 2, steps: [10, 20], values: [0.4, 0.8] }),
-    ]);
+    const band = bandOf([aGroupRun(), aGroupRun({ seed: 2, steps: [10, 20], values: [0.4, 0.8] })]);
 
     expect(band.steps).toEqual([0, 10]);
     expect(band.mean.map((one) => one.toFixed(2))).toEqual(["0.30", "0.60"]);
@@ -72,8 +69,8 @@ describe("curves of an arm", () => {
 
   it("lie on the straight line between two readings of a run", () => {
     const band = bandOf([
-      aControlRun({ begins_at: 0, steps: [0, 10], values: [0, 1] }),
-      aControlRun({ begins_at: 0, steps: [0, 4, 10], values: [0, 0, 0] }),
+      aGroupRun({ begins_at: 0, steps: [0, 10], values: [0, 1] }),
+      aGroupRun({ begins_at: 0, steps: [0, 4, 10], values: [0, 0, 0] }),
     ]);
 
     expect(band.steps).toEqual([0, 4, 10]);
@@ -81,15 +78,15 @@ describe("curves of an arm", () => {
   });
 
   it("of one run have no spread", () => {
-    expect(bandOf([aControlRun()]).high).toEqual([null, null, null]);
+    expect(bandOf([aGroupRun()]).high).toEqual([null, null, null]);
     expect(bandOf([]).steps).toEqual([]);
   });
 
   it("are those of finished runs, while there is one", () => {
-    const going = aControlRun({ run: "going", state: "running" });
+    const going = aGroupRun({ run: "going", state: "running" });
 
     expect(shownRuns(anArm({ runs: [going] }))).toEqual([going]);
-    expect(shownRuns(anArm({ runs: [going, aControlRun()] }))).toEqual([aControlRun()]);
+    expect(shownRuns(anArm({ runs: [going, aGroupRun()] }))).toEqual([aGroupRun()]);
   });
 });
 
@@ -114,7 +111,7 @@ describe("the table of a comparison", () => {
   });
 
   it("lists the runs with their progress", () => {
-    const going = aControlRun({ run: "going", state: "running", step: 4, end: null });
+    const going = aGroupRun({ run: "going", state: "running", step: 4, end: null });
     render(<ArmRuns arms={[anArm({ kind: "frozen", runs: [going] })]} />);
 
     expect(screen.getByRole("link", { name: "seed 1" }).getAttribute("href")).toBe("/runs/going");

@@ -48,6 +48,7 @@ it.each([
           live,
           curves,
           fetched: null,
+          parent: null,
           colors: [],
           smoothing: 0,
           height: 10,

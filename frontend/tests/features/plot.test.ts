@@ -41,7 +41,7 @@ vi.mock("uplot/dist/uPlot.min.css", () => ({}));
 
 const data = (last: number) => {
   const steps = Array.from({ length: last }, (_, index) => index + 1);
-  return { steps, values: [steps, steps] };
+  return { steps, values: [steps, steps, steps] };
 };
 
 /** uPlot commits scales after the code that set them. */

@@ -10,7 +10,7 @@ from coloop.explain.controls.arms import (
     runs_of,
     seeded,
 )
-from coloop.explain.controls.comparing import Arm, Comparison, Curve, curve_of
+from coloop.explain.controls.comparing import Arm, Comparison, Curve, Group, curve_of
 from coloop.explain.controls.derive import (
     CONTROL_KINDS,
     MEANINGS,
@@ -33,6 +33,7 @@ __all__ = [
     "Control",
     "ControlKind",
     "Curve",
+    "Group",
     "ablation_of",
     "arm_of",
     "arms_of_preset",

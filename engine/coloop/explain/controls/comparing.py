@@ -1,7 +1,8 @@
 """Compares the runs of a loop with those of its control, over seeds.
 
 curve       readings of the metric, by steps since the phase in which the loops begin to differ
-arm         mean and spread over seeds of the first and the last reading
+group       mean and spread over seeds of the first and the last reading; an arm of a comparison
+            is one
 verdict     the loop leads its control if the difference of the mean last readings is larger
             than the spread of either
 """
@@ -39,10 +40,9 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class Group:
     """The runs of one loop over seeds."""
 
-    kind: ControlKind
     curves: tuple[Curve, ...]
 
     @property
@@ -58,6 +58,13 @@ class Arm:
         """Sample standard deviation of the last readings; None for fewer than two."""
         known = [curve.end for curve in self.curves if curve.end is not None]
         return stdev(known) if len(known) > 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm(Group):
+    """The runs of a loop, or of one of its controls."""
+
+    kind: ControlKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,21 @@ to do next."""
 
 from coloop.explain.experiment.markdown import markdown_of
 from coloop.explain.experiment.record import RunRecord, record_of
-from coloop.explain.experiment.report import Experiment, SeedRun, experiment_of
+from coloop.explain.experiment.report import (
+    Experiment,
+    SeedRun,
+    about_metric,
+    experiment_of,
+    main_metric,
+)
 
-__all__ = ["Experiment", "RunRecord", "SeedRun", "experiment_of", "markdown_of", "record_of"]
+__all__ = [
+    "Experiment",
+    "RunRecord",
+    "SeedRun",
+    "about_metric",
+    "experiment_of",
+    "main_metric",
+    "markdown_of",
+    "record_of",
+]

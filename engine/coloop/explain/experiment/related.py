@@ -25,6 +25,7 @@ SPEC_FILE = "spec.yaml"
 OF_ONE_RUN = {
     "seed": 0,
     "control": None,
+    "sweep": None,
     "report_to": (),
     "project": None,
     "report_checkpoints": False,

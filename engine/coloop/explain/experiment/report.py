@@ -293,7 +293,7 @@ def _result(
 ) -> ProbeResult:
     node, metric = key
     values = tuple(Reading(step=step, value=readings[step]) for step in sorted(readings))
-    title, better = _about(metric)
+    title, better = about_metric(metric)
     pick = min if better == "lower" else max
     rows = record.rows.get(node)
     end = values[-1]
@@ -311,7 +311,7 @@ def _result(
     )
 
 
-def _about(metric: str) -> tuple[str, Literal["higher", "lower"]]:
+def about_metric(metric: str) -> tuple[str, Literal["higher", "lower"]]:
     """Title and direction of a metric of an evaluation, with or without its scorer's name."""
     scorer, _, name = metric.rpartition(".")
     about = metric_of(name) or described(metric)

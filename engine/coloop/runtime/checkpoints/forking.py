@@ -132,8 +132,9 @@ def parent_in(text: str | None) -> Parent | None:
     if not isinstance(found, Mapping):
         return None
     run, step = found.get("run"), found.get("step")
-    is_step = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < 2**31
-    if not isinstance(run, str) or not 0 < len(run) <= 128 or not is_step:
+    if not isinstance(run, str) or not 0 < len(run) <= 128:
+        return None
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 2**31:
         return None
     return Parent(run, step)
 
@@ -211,7 +212,9 @@ def link_file(name: str, folder: int, status: os.stat_result, target: Path) -> b
 
 def refuse_links(folder: int, shown: Path, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
-        raise CheckpointError(f"{shown}: a checkpoint has at most {MAX_DEPTH} folders below each other")
+        raise CheckpointError(
+            f"{shown}: a checkpoint has at most {MAX_DEPTH} folders below each other"
+        )
     with os.scandir(folder) as entries:
         for entry in entries:
             path = shown / entry.name

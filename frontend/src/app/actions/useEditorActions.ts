@@ -11,7 +11,7 @@ import { formatPlural } from "@/lib/format";
 import { type Action, inSection } from "@/state/actions";
 import { reveal, toLoop, useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
-import { showAddSearch, showDialog } from "@/state/dialogs";
+import { showAddSearch, showDialog, tryValues } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import type { DocumentStore } from "@/state/document/store";
 import { setPreferences, startTour, usePalette, usePreferences } from "@/state/preferences";
@@ -237,6 +237,7 @@ function useLoopActions(): Action[] {
       view("palette", "Node list", "[", () => usePalette.getState().toggle()),
       ofLoop("save", "Save now", "mod+s", () => void sync?.flush(), { scope: "always" }),
       ofLoop("run", "Run", "mod+enter", () => start()),
+      ofLoop("tryValues", "Try values: a sweep", "", () => tryValues(null)),
       ofLoop("export", "Export YAML", "mod+e", () => void exportYaml()),
       ofLoop("exportPng", picture, "mod+shift+e", () => void exportPng()),
       ofLoop("history", "History of this loop", "", () => showDialog("history")),

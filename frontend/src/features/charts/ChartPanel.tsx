@@ -13,6 +13,7 @@ import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import { useOnScreen } from "@/ui/useOnScreen";
+import { useParentId } from "./ParentLink";
 import type { Zoom } from "./plot";
 import { type Latest, type Reading, usePlot } from "./usePlot";
 
@@ -42,10 +43,12 @@ export function ChartPanel({ live, chart, colors, isWide, zoom, onZoom }: ChartP
   const [cursor, setCursor] = useState<Reading | null>(null);
   const [latest, setLatest] = useState<readonly Latest[]>([]);
   const fetched = useCurves(live, chart.curves, zoom, isOnScreen);
+  const parent = useParentCurves(chart.curves, isOnScreen);
   usePlot(host, {
     live,
     curves: chart.curves,
     fetched,
+    parent,
     colors: ink,
     smoothing,
     kept,
@@ -194,6 +197,23 @@ function useKept(): ReadonlySet<number> | null {
     placeholderData: keepPreviousData,
   });
   return useMemo(() => (data ? new Set(data.steps) : null), [data]);
+}
+
+/** The same curves of the run that this one was forked from, up to its end; null: it is no fork. */
+function useParentCurves(
+  curves: readonly CurveName[],
+  isWanted: boolean,
+): ReadonlyMap<string, Curve> | null {
+  const id = useParentId();
+  const metrics = curves.map(curveKey);
+  const { data } = useQuery({
+    queryKey: ["run", id, "curves", metrics, "of a parent"],
+    queryFn: ({ signal }) => fetchCurves(id ?? "", { metrics, buckets: BUCKETS }, signal),
+    enabled: isWanted && id !== null,
+    staleTime: 60_000,
+    retry: false,
+  });
+  return useMemo(() => (data ? bucketCurves(data.series, data.width) : null), [data]);
 }
 
 /** New points come from the stream; after so many steps buckets take their place. */

@@ -16,6 +16,7 @@ import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
+import { ParentLink, SweepLink } from "./ParentLink";
 import { type Zoom, zoomText } from "./plot";
 
 export function ChartsPanel() {
@@ -166,6 +167,8 @@ function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadProps) {
           <span className="truncate">for {chosenFor}</span>
         </Badge>
       ) : null}
+      <ParentLink />
+      <SweepLink />
       {zoom ? (
         <Button size="small" title="Show all steps again, including new ones" onClick={onAllSteps}>
           {zoomText(zoom)}

@@ -4,19 +4,30 @@ import type { Points } from "@/live/series";
 
 export interface ChartData {
   steps: number[];
-  /** One list a curve, null where it has no value at that step; then as many faint ones. */
+  /** One list a curve, null where it has no value at that step; then as many faint ones, and as many of the parent. */
   values: (number | null)[][];
 }
 
 const NOTHING: Points = { steps: [], values: [] };
 
-export function chartData(curves: readonly (Curve | null)[], smoothing: number): ChartData {
+/**
+ * @param parents the same curves of the run that this one was forked from, null where there is none
+ */
+export function chartData(
+  curves: readonly (Curve | null)[],
+  smoothing: number,
+  parents: readonly (Curve | null)[] = [],
+): ChartData {
   const shown = curves.map((curve) => (curve ? lineOf(curve, smoothing) : NOTHING));
   const faint = curves.map((curve) => {
     if (!curve) return NOTHING;
     return curve.spread ?? (smoothing > 0 ? lineOf(curve, 0) : NOTHING);
   });
-  const lines = [...shown, ...faint];
+  const before = curves.map((_, place) => {
+    const parent = parents[place];
+    return parent ? lineOf(parent, smoothing) : NOTHING;
+  });
+  const lines = [...shown, ...faint, ...before];
   const steps = merged(lines.map((line) => line.steps));
   const values = lines.map((line) => {
     const known = new Array<number | null>(steps.length).fill(null);

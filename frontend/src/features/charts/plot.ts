@@ -83,6 +83,14 @@ export function createPlot(host: HTMLElement, options: PlotOptions) {
           spanGaps: true,
           points: { show: false },
         })),
+        ...options.colors.map((color) => ({
+          stroke: resolveColor(color),
+          width: 1.5,
+          alpha: 0.55,
+          dash: DOTS,
+          spanGaps: true,
+          points: { show: false },
+        })),
       ],
       hooks: {
         draw: [
@@ -112,7 +120,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions) {
         ],
       },
     },
-    [[], ...options.colors.map(() => []), ...options.colors.map(() => [])],
+    [[], ...Array.from({ length: 3 * options.colors.length }, () => [])],
     host,
   );
 
@@ -142,6 +150,8 @@ export function createPlot(host: HTMLElement, options: PlotOptions) {
 }
 
 const DASH = [7, 7];
+/** Of the run that this one was forked from. */
+const DOTS = [2, 3];
 
 /** A curve that lies on an earlier one is dashed, so that both are seen. */
 function dashDoubles(

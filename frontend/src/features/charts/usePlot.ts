@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useRef } from "react";
 import type { CurveName } from "@/catalog/charts";
-import { type Curve, curvesOf } from "@/live/curves";
+import { type Curve, curveKey, curvesOf } from "@/live/curves";
 import { useReplayStep } from "@/live/hooks";
 import { type LiveRun, TICK } from "@/live/LiveRun";
 import { marksNow } from "@/live/marks";
@@ -23,6 +23,8 @@ interface PlotInput {
   live: LiveRun;
   curves: readonly CurveName[];
   fetched: ReadonlyMap<string, Curve> | null;
+  /** Curves of the run that this one was forked from. */
+  parent: ReadonlyMap<string, Curve> | null;
   colors: readonly string[];
   smoothing: number;
   kept: ReadonlySet<number> | null;
@@ -78,12 +80,13 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
     let last: ReturnType<typeof setTimeout> | undefined;
     const draw = () => {
       drawnAt = Date.now();
-      const { fetched, smoothing, kept, onLatest, step } = current.current;
+      const { fetched, parent, smoothing, kept, onLatest, step } = current.current;
       const found = curvesOf(live.state, curves, fetched);
       const news = `${found.map((one) => one?.line.version).join()} ${live.state.marks.length}`;
       if (news === drawn) return;
       drawn = news;
-      plot.current?.setData(chartData(found, smoothing), marksNow(live.state.marks, kept));
+      const before = curves.map((name) => parent?.get(curveKey(name)) ?? null);
+      plot.current?.setData(chartData(found, smoothing, before), marksNow(live.state.marks, kept));
       onLatest(latestOf(found, step));
     };
     draw();
@@ -98,7 +101,18 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       clearTimeout(last);
       leave();
     };
-  }, [live, key, palette, isOnScreen, theme, height, input.smoothing, input.fetched, input.kept]);
+  }, [
+    live,
+    key,
+    palette,
+    isOnScreen,
+    theme,
+    height,
+    input.smoothing,
+    input.fetched,
+    input.parent,
+    input.kept,
+  ]);
 
   useEffect(() => plot.current?.setZoom(zoom), [zoom]);
 

@@ -1,9 +1,10 @@
-import { Flame, Lock, LockOpen, Sparkles } from "lucide-react";
+import { Flame, FlaskConical, Lock, LockOpen, Sparkles } from "lucide-react";
 import { type ReactNode, useContext } from "react";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { useWhenStill } from "@/state/choosing";
+import { tryValues } from "@/state/dialogs";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import { setLock, useIsLocked, useIsSolvable } from "@/state/document/locks";
 import { classes } from "@/ui/classes";
@@ -73,6 +74,7 @@ export function FieldRow(props: FieldRowProps) {
           {children}
           {node === null || isSet ? null : <DecidedNote node={node} path={path} label={label} />}
         </div>
+        <TryValues path={path} label={label} />
         {node === null ? null : <SolverLock node={node} path={path} label={label} />}
       </div>
       {isUnread && problems.length === 0 ? (
@@ -143,6 +145,23 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
         )
       }
       icon={<Mark size={12} />}
+    />
+  );
+}
+
+/** Runs with other values of the setting, one after the other. */
+function TryValues({ path, label }: { path: Path; label: string }) {
+  const { runId } = useOpenLoop();
+  const { scope } = useForm();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  if (isReadonly || runId !== null) return null;
+  return (
+    <IconButton
+      label={`Try values of ${label}`}
+      size="small"
+      className="size-5 shrink-0 opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
+      onClick={() => tryValues(joinPath([...scope, ...path]))}
+      icon={<FlaskConical size={12} />}
     />
   );
 }

@@ -5,28 +5,28 @@ import { resolveColor } from "@/lib/colors";
 import { formatMetric, formatTicks } from "@/lib/format";
 import { plotAxes, roomy } from "@/lib/scale";
 import { useResolvedTheme } from "@/state/theme";
-import { armColor, type Band, bandOf, type ControlArm, kindTitle, shownRuns } from "./arms";
+import { armColor, type Band, bandOf, type DrawnGroup, shownRuns } from "./arms";
 
 interface ArmsChartProps {
   title: string;
-  /** The phase in which the arms begin to differ; null: the whole run. */
+  /** The phase in which the groups begin to differ; null: the whole run. */
   begins: string | null;
-  arms: readonly ControlArm[];
+  groups: readonly DrawnGroup[];
 }
 
 const HEIGHT = 320;
 const OPACITY = "2e";
 
-/** Mean and spread of each arm over its seeds. */
-export function ArmsChart({ title, begins, arms }: ArmsChartProps) {
+/** Mean and spread of each group over its seeds. */
+export function ArmsChart({ title, begins, groups }: ArmsChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const theme = useResolvedTheme();
   const drawn = useMemo(
     () =>
-      arms
-        .map((arm, place) => ({ arm, color: armColor(place), band: bandOf(shownRuns(arm)) }))
+      groups
+        .map((group, place) => ({ group, color: armColor(place), band: bandOf(shownRuns(group)) }))
         .filter(({ band }) => band.steps.length > 0),
-    [arms],
+    [groups],
   );
   const looks = JSON.stringify(drawn.map(({ color }) => color));
   const data = useMemo(() => dataOf(drawn.map(({ band }) => band)), [drawn]);
@@ -54,7 +54,7 @@ export function ArmsChart({ title, begins, arms }: ArmsChartProps) {
     plot.current?.setData(data);
   }, [data]);
 
-  const summary = drawn.map(({ arm, band }) => `${kindTitle(arm.kind)} ${said(band)}`);
+  const summary = drawn.map(({ group, band }) => `${group.title} ${said(band)}`);
   const since = begins === null ? "the start" : `the start of phase ${begins}`;
   return (
     <figure
@@ -68,14 +68,14 @@ export function ArmsChart({ title, begins, arms }: ArmsChartProps) {
         </span>
       </figcaption>
       <ul className="mt-1 mb-1 flex min-h-5 flex-wrap gap-x-4">
-        {drawn.map(({ arm, color, band }) => (
-          <li key={arm.kind} className="tabular flex items-center gap-1.5 text-xs">
+        {drawn.map(({ group, color, band }) => (
+          <li key={group.key} className="tabular flex items-center gap-1.5 text-xs">
             <span
               aria-hidden="true"
               className="h-0.5 w-4 rounded-full"
               style={{ background: color }}
             />
-            <span className="text-muted">{kindTitle(arm.kind)}</span>
+            <span className="text-muted">{group.title}</span>
             {said(band)}
           </li>
         ))}

@@ -6,7 +6,7 @@ import { RunStateChip } from "../list/RunStateChip";
 import {
   armColor,
   type ControlArm,
-  type ControlRun,
+  type GroupRun,
   kindTitle,
   type Verdict,
   verdictText,
@@ -113,7 +113,7 @@ export function ArmRuns({ arms }: { arms: readonly ControlArm[] }) {
   );
 }
 
-function progressOf({ state, step, steps_total, end }: ControlRun): string {
+function progressOf({ state, step, steps_total, end }: GroupRun): string {
   if (state === "finished") return formatMetric(end);
   if (isFinal(state) || step === null) return "";
   return steps_total === null ? `step ${step}` : `step ${step} of ${steps_total}`;

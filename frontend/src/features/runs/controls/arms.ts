@@ -4,7 +4,14 @@ import { identityColor, MAX_COMPARED } from "@/lib/colors";
 
 export type ControlKind = Bodies["ControlArm"]["kind"];
 export type ControlArm = Bodies["ControlArm"];
-export type ControlRun = Bodies["ControlRun"];
+export type GroupRun = Bodies["GroupRun"];
+
+/** Runs of one loop over seeds, as a chart draws them. */
+export interface DrawnGroup {
+  key: string;
+  title: string;
+  runs: readonly GroupRun[];
+}
 
 const TITLES: Record<ControlKind, string> = {
   full: "Whole loop",
@@ -27,7 +34,7 @@ export interface Line {
   values: number[];
 }
 
-export function lineOf({ steps, values, begins_at }: ControlRun): Line {
+export function lineOf({ steps, values, begins_at }: GroupRun): Line {
   const shifted = steps.map((step) => step - begins_at);
   const first = Math.max(
     shifted.findLastIndex((step) => step <= 0),
@@ -51,7 +58,7 @@ export interface Band {
  * Of the runs that have readings; between two readings a run lies on the straight line, and the band ends where the
  * first run ends.
  */
-export function bandOf(runs: readonly ControlRun[]): Band {
+export function bandOf(runs: readonly GroupRun[]): Band {
   const lines = runs.map(lineOf).filter(({ steps }) => steps.length > 0);
   const end = Math.min(...lines.map(({ steps }) => steps.at(-1) ?? 0));
   const steps = [...new Set(lines.flatMap((line) => line.steps))]
@@ -80,7 +87,7 @@ function valueAt({ steps, values }: Line, step: number): number {
 }
 
 /** The finished runs with readings; while none has finished, those that go on. */
-export function shownRuns({ runs }: ControlArm): ControlRun[] {
+export function shownRuns({ runs }: Pick<DrawnGroup, "runs">): GroupRun[] {
   const read = runs.filter(({ values }) => values.length > 0);
   const finished = read.filter(({ state }) => state === "finished");
   return finished.length > 0 ? finished : read;

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { GitFork } from "lucide-react";
 import { Link, useLocation } from "wouter";
 import { fetchRunTags } from "@/api/routes";
 import type { Catalog, RunSummary } from "@/api/types";
@@ -8,7 +9,10 @@ import { formatCount, formatMetric, formatPlural, formatSeconds, secondsOf } fro
 import { type Spark, useServerCatalog, useSparks } from "@/state/queries";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
+import { classes } from "@/ui/classes";
 import { Sparkline } from "@/ui/Sparkline";
+import { isBetter, outcomeText, type RunOutcome } from "../family/outcome";
+import { useOutcomes } from "../family/useOutcomes";
 import { RunMenu } from "./RunMenu";
 import { RunStateChip } from "./RunStateChip";
 
@@ -26,7 +30,9 @@ export function useRunTags(): readonly string[] {
 
 export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
   const catalog = useServerCatalog().data ?? null;
-  const sparks = useSparks(runs, catalog);
+  const outcomes = useOutcomes(runs);
+  const sparks = useSparks(runs, catalog, outcomes.main);
+  const names = new Map(runs.map((run) => [run.id, run.name]));
   const tags = useRunTags();
   const isFull = chosen.size >= MAX_COMPARED;
   return (
@@ -39,7 +45,7 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
           <th>Run</th>
           <th>State</th>
           <th className="w-32">Step</th>
-          <th className="w-60">Progress</th>
+          <th className="w-60">Main metric</th>
           <th className="text-right">Took</th>
           <th className="text-right">Started</th>
           <th>
@@ -54,6 +60,8 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
             run={run}
             catalog={catalog}
             spark={sparks.get(run.id)}
+            outcome={outcomes.byRun.get(run.id)}
+            parent={names.get(run.parent_id ?? "")}
             tags={tags}
             isChosen={chosen.has(run.id)}
             isRefused={isFull && !chosen.has(run.id)}
@@ -70,6 +78,9 @@ interface RunRowProps {
   run: RunSummary;
   catalog: Catalog | null;
   spark: Spark | undefined;
+  outcome?: RunOutcome | undefined;
+  /** Name of the run that it was forked from, if that is in the table. */
+  parent?: string | undefined;
   tags: readonly string[];
   isChosen: boolean;
   isRefused: boolean;
@@ -78,7 +89,7 @@ interface RunRowProps {
 }
 
 export function RunRow(props: RunRowProps) {
-  const { run, catalog, spark, tags, isChosen, isRefused, onChoose } = props;
+  const { run, catalog, spark, outcome, tags, isChosen, isRefused, onChoose } = props;
   const [, navigate] = useLocation();
   const share = run.steps_total ? Math.min(1, (run.step ?? 0) / run.steps_total) : null;
   return (
@@ -121,7 +132,7 @@ export function RunRow(props: RunRowProps) {
         )}
       </td>
       <td>
-        <Latest run={run} catalog={catalog} spark={spark} />
+        <Latest run={run} catalog={catalog} spark={spark} outcome={outcome} />
       </td>
       <td className="tabular whitespace-nowrap text-right text-xs">
         {formatSeconds(secondsOf(run, Date.now()))}
@@ -145,7 +156,7 @@ function Still({ children }: { children: React.ReactNode }) {
   );
 }
 
-function NameOf({ run, onTag }: RunRowProps) {
+function NameOf({ run, parent, onTag }: RunRowProps) {
   return (
     <>
       <Link
@@ -162,6 +173,17 @@ function NameOf({ run, onTag }: RunRowProps) {
             {run.id}
           </span>
         )}
+        {run.parent_id ? (
+          <Link
+            href={`/runs/${encodeURIComponent(run.parent_id)}`}
+            className="flex max-w-56 items-center gap-1 truncate text-muted text-xs hover:text-text"
+            title={`Forked from ${run.parent_id}`}
+            onClick={(event) => event.stopPropagation()}
+          >
+            <GitFork size={12} aria-hidden="true" className="shrink-0" />
+            <span className="truncate">fork of {parent ?? run.parent_id}</span>
+          </Link>
+        ) : null}
         {run.tags.map((tag) => (
           <button
             key={tag}
@@ -194,7 +216,10 @@ function Alerts({ run }: { run: RunSummary }) {
   );
 }
 
-function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "spark">) {
+type LatestProps = Pick<RunRowProps, "run" | "catalog" | "spark" | "outcome">;
+
+function Latest({ run, catalog, spark, outcome }: LatestProps) {
+  if (outcome?.metric && outcome.end) return <Outcome outcome={outcome} spark={spark} />;
   const [path] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
   if (path === undefined) return <span className="text-faint text-xs">–</span>;
   const title = catalog ? metricInfo(catalog, metricOf(path)).title : metricOf(path);
@@ -208,6 +233,32 @@ function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "
         <span className="tabular block font-medium">{formatMetric(run.metrics[path])}</span>
         <span className="block max-w-40 truncate text-muted" title={path}>
           {title}
+        </span>
+      </span>
+    </span>
+  );
+}
+
+/** The metric by which runs of the loop are compared: its first and its last reading. */
+function Outcome({ outcome, spark }: { outcome: RunOutcome; spark: Spark | undefined }) {
+  const better = isBetter(outcome);
+  return (
+    <span className="flex items-center gap-3">
+      <span className="w-22">
+        {spark ? <Sparkline values={spark.values} label={`${outcome.title} of the run`} /> : null}
+      </span>
+      <span className="min-w-0 text-xs">
+        <span
+          className={classes(
+            "tabular block font-medium",
+            better === true && "text-success",
+            better === false && "text-warning",
+          )}
+        >
+          {outcomeText(outcome)}
+        </span>
+        <span className="block max-w-40 truncate text-muted" title={outcome.metric ?? undefined}>
+          {outcome.title}
         </span>
       </span>
     </span>

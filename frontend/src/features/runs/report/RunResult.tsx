@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { fetchExperiment } from "@/api/routes";
 import { Answer } from "@/ui/States";
+import { ForkTree } from "../family/ForkTree";
 import { Answers } from "./Answers";
 import { mainResult } from "./answers";
 import { ResultChart } from "./ResultChart";
@@ -21,6 +22,9 @@ export function RunResult({ run, attempt }: { run: string; attempt: number }) {
             <>
               {main ? <ResultChart result={main} /> : null}
               <Answers found={found} />
+              <div className="mt-2">
+                <ForkTree run={run} />
+              </div>
               <p className="mt-2 text-sm">
                 <Link
                   href={`/runs/${encodeURIComponent(run)}/report`}

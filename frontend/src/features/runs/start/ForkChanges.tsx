@@ -8,13 +8,18 @@ import { Answer } from "@/ui/States";
 
 export type Values = Readonly<Bodies["CompareValues"]["set"]>;
 
-/** What the new run is to have otherwise. */
-export function ValueChanges({ id, values }: { id: string; values: Values }) {
-  const query = useQuery({
+/** What the new run is to have otherwise, or why it cannot. */
+export function useValueChanges(id: string, values: Values) {
+  return useQuery({
     queryKey: ["runChanges", id, "values", JSON.stringify(values)],
     queryFn: () => fetchValueChanges(id, values),
+    enabled: Object.keys(values).length > 0,
     retry: false,
   });
+}
+
+export function ValueChanges({ id, values }: { id: string; values: Values }) {
+  const query = useValueChanges(id, values);
   return (
     <ChangeList
       label="What will differ"

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
-import { useState } from "react";
+import { useId, useState } from "react";
 import { useLocation } from "wouter";
 import { fetchCheckpoints, fetchLoop, fetchRunSpec, forkRun } from "@/api/routes";
 import type { Json, JsonObject, RunSummary } from "@/api/types";
@@ -11,7 +11,8 @@ import { CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
 import { Unanswered } from "@/ui/States";
-import { LoopChoice, ValueChanges, type Values } from "./ForkChanges";
+import { LoopChoice, useValueChanges, ValueChanges, type Values } from "./ForkChanges";
+import { settingsIn } from "./settingsIn";
 import { withTrust } from "./TrustDialog";
 
 interface ForkDialogProps {
@@ -24,6 +25,7 @@ interface ForkDialogProps {
   reason?: string;
 }
 
+const NO_VALUES: Values = {};
 const WHAT =
   "A new run starts from the weights, optimizer state and schedule position of a checkpoint. This run stays as it is.";
 
@@ -44,6 +46,7 @@ export function ForkDialog(props: ForkDialogProps) {
   const newest = Math.max(...steps);
   const [wanted] = steps;
   const values = changes ?? (isAsNow ? {} : valuesOf(typed));
+  const isInvalid = useValueChanges(run.id, isOpen ? values : NO_VALUES).isError;
   const isSame = !isAsNow && Object.keys(values).length === 0;
   const step = chosen ?? (wanted === undefined ? "" : String(wanted));
   const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
@@ -66,7 +69,7 @@ export function ForkDialog(props: ForkDialogProps) {
         <>
           <Button onClick={onClose}>Cancel</Button>
           {steps.length > 0 ? (
-            <Button look="primary" disabled={isBusy} onClick={() => void fork()}>
+            <Button look="primary" disabled={isBusy || isInvalid} onClick={() => void fork()}>
               {isBusy ? "Starting" : `Fork from step ${step}`}
             </Button>
           ) : null}
@@ -144,11 +147,12 @@ function ForkFields({ run, typed, onTyped }: ForkFieldsProps) {
     staleTime: Number.POSITIVE_INFINITY,
   });
   const [path, setPath] = useState("");
+  const listId = useId();
   const usual = data?.spec ? changeables(data.spec) : [];
   const others = Object.keys(typed).filter((one) => !usual.some((field) => field.path === one));
   const fields = [
     ...usual.map(({ path, label, value }) => ({ path, label, asIs: String(value) })),
-    ...others.map((path) => ({ path, label: path, asIs: "" })),
+    ...others.map((path) => ({ path, label: path, asIs: textAt(data?.spec, path) })),
   ];
   const add = () => {
     const wanted = path.trim();
@@ -178,15 +182,26 @@ function ForkFields({ run, typed, onTyped }: ForkFieldsProps) {
           className={`${CONTROL} w-60 font-mono text-xs`}
           value={path}
           placeholder="nodes.actor.rollout.temperature"
+          list={listId}
           onChange={(event) => setPath(event.target.value)}
           onKeyDown={(event) => event.key === "Enter" && add()}
         />
+        <datalist id={listId}>
+          {settingsIn(data?.spec ?? {}).map(({ path }) => (
+            <option key={path} value={path} />
+          ))}
+        </datalist>
         <Button size="small" icon={<Plus size={12} />} onClick={add}>
           Add field
         </Button>
       </div>
     </fieldset>
   );
+}
+
+function textAt(spec: JsonObject | null | undefined, path: string): string {
+  const value = settingsIn(spec ?? {}).find((one) => one.path === path)?.value;
+  return value === undefined ? "" : String(value);
 }
 
 function valuesOf(typed: Readonly<Record<string, string>>): Values {
