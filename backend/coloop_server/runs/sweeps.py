@@ -134,7 +134,7 @@ def show(supervisor: Supervisor, of: str) -> RunSweep:
         raise NotFound("sweep.not_found", f"there is no sweep {of!r}")
     first = members[0]
     metric = metric_of_text(first.row.yaml)
-    title, better = ("", "higher") if metric is None else about_metric(metric.partition(".")[2])
+    title, better = about_metric(metric.partition(".")[2] if metric else "")
     groups: dict[str, list[Member]] = {}
     for member in members:
         groups.setdefault(member.key, []).append(member)
@@ -147,7 +147,7 @@ def show(supervisor: Supervisor, of: str) -> RunSweep:
         sweep=of,
         loop=first.spec.name,
         metric=metric,
-        title=title,
+        title=title if metric else "",
         better=better,
         fields=list(first.fields),
         step=standing.step,

@@ -2,7 +2,9 @@ import { GitCompareArrows } from "lucide-react";
 import { useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { metricInfo, SHOWN_AT_FIRST } from "@/catalog/metrics";
+import { FinalNumbers } from "@/features/compare/FinalNumbers";
 import { AXES, type Axis, OverlayChart } from "@/features/compare/OverlayChart";
+import { SamplesBeside } from "@/features/compare/SamplesBeside";
 import { RunLegend, SpecDifferences } from "@/features/compare/SpecDifferences";
 import { StageSplit } from "@/features/compare/StageSplit";
 import { askedRuns, useCompared } from "@/features/compare/useCompared";
@@ -62,6 +64,9 @@ export function ComparePage() {
           {!isLoading && metrics.length === 0 ? (
             <Empty title="No metrics yet">None of these runs has logged a metric.</Empty>
           ) : null}
+          {catalog && compared.length > 1 ? (
+            <FinalNumbers catalog={catalog} compared={compared} />
+          ) : null}
           <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,360px),1fr))] gap-3">
             {catalog
               ? shown.map((metric) => (
@@ -76,6 +81,7 @@ export function ComparePage() {
                 ))
               : null}
           </div>
+          {compared.length > 1 ? <SamplesBeside compared={compared} /> : null}
           <StageSplit compared={compared} curves={curves} />
         </div>
       </div>

@@ -58,7 +58,7 @@ describe("the tree of forks", () => {
     const tree = await screen.findByRole("region", { name: "Forks" });
     expect(within(tree).getByText("from step 10 to 20")).toBeDefined();
     expect(within(tree).getByText("lr: 1 → 2")).toBeDefined();
-    expect(within(tree).getAllByText("0.25 → 0.75")).toHaveLength(3);
+    expect(within(tree).getAllByText("0.250 → 0.750")).toHaveLength(3);
     expect(within(tree).getByText("second").getAttribute("aria-current")).toBe("page");
     const links = within(tree).getAllByRole("link");
     expect(links.map((link) => link.getAttribute("href"))).toEqual(["/runs/first", "/runs/third"]);
@@ -73,7 +73,7 @@ describe("the tree of forks", () => {
 
 describe("an outcome", () => {
   it("is its first and last reading", () => {
-    expect(outcomeText(OUTCOME)).toBe("0.25 → 0.75");
+    expect(outcomeText(OUTCOME)).toBe("0.250 → 0.750");
     expect(outcomeText({ start: null, end: null })).toBe("");
   });
 

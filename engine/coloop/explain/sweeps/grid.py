@@ -15,11 +15,10 @@ from itertools import product
 from math import prod
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from coloop.errors import SpecProblem, SweepRefused
 from coloop.explain.experiment import about_metric, main_metric
 from coloop.spec import presets
+from coloop.spec.base import Section
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse, require, to_dict
 from coloop.spec.paths import apply_overrides, get_value
@@ -185,6 +184,6 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
+    if isinstance(value, Section):
         return to_dict(value)
     return list(map(_plain, value)) if isinstance(value, tuple | list) else value

@@ -1,7 +1,7 @@
 import { LoaderCircle, WifiOff } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { Gauges, RunSummary } from "@/api/types";
-import { formatCount, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
+import { formatAgo, formatCount, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { isFinal } from "@/live/reducer";
@@ -73,6 +73,15 @@ export function RunProgress() {
         <span className="tabular whitespace-nowrap" title="From its start to its end">
           <b>{formatSeconds(took)}</b> <span className="text-muted">in all</span>
         </span>
+      )}
+      {took === null || !run?.ended_at ? null : (
+        <time
+          dateTime={run.ended_at}
+          title={new Date(run.ended_at).toLocaleString()}
+          className="whitespace-nowrap text-muted max-lg:hidden"
+        >
+          ended {formatAgo(run.ended_at)}
+        </time>
       )}
       {eta === null ? null : (
         <span
