@@ -1,5 +1,6 @@
 """From a finished run to a fork with another setting, and from a loop to a sweep over values."""
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def test_a_run_is_forked_from_a_kept_checkpoint_with_another_setting(
     expect(tree).to_contain_text("0.003 → 0.0001")
     expect(tree.get_by_role("link", name="first")).to_be_visible()
     assert violations(page) == []
-    print(f"\nfork with another learning rate: {clicks.count} clicks")
+    sys.stdout.write(f"\nfork with another learning rate: {clicks.count} clicks\n")
     assert clicks.count <= 7
 
 
@@ -131,5 +132,5 @@ def test_values_of_a_setting_become_runs_of_one_group(
     fits(page)
     page.goto(f"{server.url}/runs")
     expect(page.get_by_role("region", name="Sweeps").get_by_role("link")).to_contain_text("lr")
-    print(f"\nsweep over three values: {clicks.count} clicks")
+    sys.stdout.write(f"\nsweep over three values: {clicks.count} clicks\n")
     assert clicks.count <= 7
