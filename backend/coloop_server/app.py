@@ -19,6 +19,7 @@ from coloop_server.database.connect import Sessions, migrate, open_engine, open_
 from coloop_server.errors import Faults, add_error_handlers
 from coloop_server.explain import router as explain
 from coloop_server.files.routes import router as files
+from coloop_server.frameworks.routes import router as frameworks
 from coloop_server.health import own_version
 from coloop_server.health import router as health
 from coloop_server.hub.downloads import Downloads
@@ -47,7 +48,7 @@ SIGNED_OUT = "signed-out"
 
 ROUTERS = (
     *(health, docs_router, session, presets, blocks, explain, checks, previews, files, hub),
-    *(loops, runs, sweeps),
+    *(loops, runs, sweeps, frameworks),
 )
 
 

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
     "import": ("interop", "Make a loop of a configuration of TRL, verl or OpenRLHF."),
+    "export-to": ("interop", "Write a loop as a configuration of verl."),
     "run": ("run", "Run a loop headless, with a live progress display."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),
     "sweep": ("sweep", "Run a loop with several values of some settings, and compare them."),

@@ -1,6 +1,8 @@
-"""`coloop import`: a configuration of another framework as a loop.
+"""`coloop import`: a configuration of another framework as a loop; `coloop export-to`: a loop as
+one.
 
-Exit codes: 0 written, 1 the file cannot be written, 2 it is no configuration that is known here.
+Exit codes: 0 written, 1 the file cannot be written, 2 it is no configuration that is known here, or
+has no form there.
 """
 
 import sys
@@ -10,14 +12,15 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from coloop.cli.app import Json
+from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.begin import EXISTS, STDOUT
-from coloop.cli.check import UNREADABLE, Source, check_source
+from coloop.cli.check import UNREADABLE, Source, check_source, checked_spec
 from coloop.cli.output import console, fail, print_diagnostics, print_json, table_of
-from coloop.errors import ImportRefused
+from coloop.errors import ExportRefused, ImportRefused
 from coloop.interop import reading
-from coloop.interop.bring import Imported, import_text
+from coloop.interop.bring import Imported, import_text, shown
 from coloop.interop.settings import Fate
+from coloop.interop.take import export_loop
 from coloop.units import gib, seconds
 
 KINDS = {
@@ -63,13 +66,7 @@ def import_command(
         sys.stdout.write(imported.text)
         return 0
     target = out or Path(f"{imported.name}.yaml")
-    try:
-        with target.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(imported.text)
-    except FileExistsError:
-        fail(f"{target} exists; choose another file with --out, or give --force", EXISTS)
-    except OSError as error:
-        fail(f"{target} cannot be written: {error.strerror or error}", EXISTS)
+    _write(target, imported.text, force=force)
     _print(imported, target, everything=everything)
     return 0
 
@@ -121,13 +118,6 @@ def as_document(imported: Imported) -> dict[str, Any]:
     }
 
 
-def shown(value: Any) -> str:
-    """A value on one line."""
-    text = value if isinstance(value, str) else repr(value)
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:79]}…"
-
-
 def _print(imported: Imported, target: Path, *, everything: bool) -> None:
     out = console()
     counts = {kind: len(imported.of_kind(kind)) for kind in KINDS}
@@ -168,3 +158,43 @@ def _print_fates(fates: tuple[Fate, ...]) -> None:
             escape(fate.to or fate.why),
         )
     console().print(table)
+
+
+def export_to_command(
+    framework: Annotated[str, typer.Argument(metavar="FRAMEWORK", help="verl.")],
+    spec: Spec,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write; `-` prints it. By default its name."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> int:
+    """Write a loop with one learner as a configuration of another framework, and say what that
+    framework does not have."""
+    _, loop = checked_spec(spec, settings, as_json=False)
+    try:
+        exported = export_loop(loop, framework)
+    except ExportRefused as refused:
+        fail(str(refused), UNREADABLE)
+    if out == STDOUT:
+        sys.stdout.write(exported.text)
+        for sentence in exported.unsaid:
+            console(stderr=True).print(f"not said there: {escape(sentence)}")
+        return 0
+    target = out or Path(exported.name)
+    _write(target, exported.text, force=force)
+    console().print(f"wrote {escape(str(target))} for {exported.framework} {exported.version}")
+    for sentence in exported.unsaid:
+        console().print(f"  not said there: {escape(sentence)}")
+    return 0
+
+
+def _write(target: Path, text: str, *, force: bool) -> None:
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        fail(f"{target} exists; choose another file with --out, or give --force", EXISTS)
+    except OSError as error:
+        fail(f"{target} cannot be written: {error.strerror or error}", EXISTS)

@@ -27,6 +27,7 @@ MODULES: Final[Mapping[str, ModuleType]] = {
 """By the name that commands take."""
 KNOWN: Final = "a TRL script or YAML, a verl command or YAML, or OpenRLHF arguments"
 MOST_UNFIT: Final = 20
+MOST_SHOWN: Final = 80
 DEEPEST: Final = 3
 
 
@@ -98,6 +99,13 @@ def import_text(
         settings=tuple(sorted(settings.fates, key=lambda fate: fate.line or 0)),
         assumptions=tuple(draft.assumptions),
     )
+
+
+def shown(value: Any) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else getattr(value, "text", None) or repr(value)
+    line = " ".join(str(text).split())
+    return line if len(line) <= MOST_SHOWN else f"{line[: MOST_SHOWN - 1]}…"
 
 
 def carry(settings: Settings, draft: Draft) -> None:

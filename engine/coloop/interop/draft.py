@@ -22,6 +22,7 @@ from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.text.emit import to_yaml
 
 ASSUMED_GPU: Final = "H100-80GB"
+MISSING: Final[Any] = object()
 TEACHING: Final = {section.__name__: ports for section, ports in PORTS_OF.items()}
 COLUMN: Final = 320
 ROW: Final = 200
@@ -106,10 +107,17 @@ class Draft:
 
     def is_default(self, path: str, value: Any) -> bool:
         """Whether a loop has this value where it says nothing."""
+        default = self.default_of(path, MISSING)
+        return bool(default == value) and type(default) is type(value)
+
+    def default_of(self, path: str, otherwise: Any = None) -> Any:
+        """What a loop has at a path where it says nothing."""
         first, *words = path.split(".")
         section: Any = LoopSpec.model_fields[first].annotation
         here: Any = self.sections.get(first)
         if first == "nodes":
+            if words[0] not in self.nodes:
+                return otherwise
             here = self.nodes[words[0]]
             section = NODE_CLASSES[here["kind"]]
             words = words[1:]
@@ -117,12 +125,11 @@ class Draft:
             here = here.get(word) if isinstance(here, Mapping) else None
             section = section_at(section, word, here)
             if section is None:
-                return False
-        info = section.model_fields.get(words[-1]) if section is not None else None
+                return otherwise
+        info = section.model_fields.get(words[-1])
         if info is None or info.is_required():
-            return False
-        default = info.get_default(call_default_factory=True)
-        return bool(default == value) and type(default) is type(value)
+            return otherwise
+        return info.get_default(call_default_factory=True)
 
     def algorithm(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
         """A preset and what differs from it."""
@@ -136,15 +143,11 @@ class Draft:
             del differs["kl"]
         self.nodes[node]["algorithm"] = {"name": name, **differs}
 
-    def machines(self, nodes: int, gpus: int, gpu: str | None, assumed: str = "") -> None:
+    def machines(self, nodes: int, gpus: int, gpu: str | None) -> None:
         """Hardware, by preset where one is the same."""
         if gpu is None:
             gpu = ASSUMED_GPU
-            which = f"{nodes * gpus} GPUs" if nodes * gpus > 1 else "one GPU"
-            self.assume(
-                f"{assumed or which + ' are given without their kind'}: {gpu} assumed; change it "
-                "under hardware"
-            )
+            self.assume(f"the kind of the GPUs is not given: {gpu} assumed")
         self.sections["hardware"].update(hardware_section(nodes, gpus, gpu))
 
     def connect(self, rewards: Mapping[str, float]) -> None:

@@ -6,9 +6,12 @@ counts of `trainer/ppo/core_algos.py` and `workers/config/actor.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coloop.errors import ExportRefused
 from coloop.interop.draft import Draft
 from coloop.interop.reading import File, Source
 from coloop.interop.rewards import MATH, foreign_reward
@@ -787,3 +790,271 @@ def entry_of(word: str, rest: Sequence[Word]) -> tuple[str, int] | None:
     if word.endswith(".main_ppo") or word.endswith((".main_dapo", "/main_dapo.py")):
         return "verl.trainer.main_ppo", 0
     return None
+
+
+_ESTIMATORS_OF: Final = {
+    "gae": "gae",
+    "group_mean_std": "grpo",
+    "group_mean": "grpo",
+    "leave_one_out": "rloo",
+    "length_weighted": "opo",
+    "greedy": "remax",
+    "discounted_return": "reinforce_plus_plus",
+    "best_minus_second": "grpo_passk",
+}
+
+
+def unshape(parts: Any) -> tuple[Table, dict[str, Any]]:
+    """The settings that are no single value of a loop."""
+    if parts.port != "rewards" or parts.learner != "actor":
+        raise ExportRefused(f"`{parts.port}`: verl's `main_ppo` learns from rewards")
+    nodes, gpus = parts.gpus
+    out: dict[str, Any] = {"trainer.nnodes": nodes, "trainer.n_gpus_per_node": gpus}
+    out |= _data_of(parts) | _algorithm_of(parts) | _training_of(parts) | _rewards_of(parts)
+    if "probe" in parts.roles:
+        out |= _evaluation_of(parts)
+    if parts.spec.schedule.steps is not None:
+        out["trainer.total_training_steps"] = parts.spec.schedule.steps
+    elif parts.epochs is not None:
+        out["trainer.total_epochs"] = parts.epochs
+    rule = (parts.get("schedule.learn") or {}).get("actor") or {}
+    if rule.get("after"):
+        out["trainer.critic_warmup"] = rule["after"]
+    out["trainer.logger"] = ["console", *parts.spec.run.report_to]
+    out["trainer.experiment_name"] = parts.spec.name
+    pools = parts.get("hardware.pools") or {}
+    if set(pools) == {"train", "generate"}:
+        train, generate = (pools[name]["gpus"] for name in ("train", "generate"))
+        out |= {
+            "trainer.nnodes": max(train // gpus, 1),
+            "trainer.n_gpus_per_node": min(train, gpus),
+            f"{ROLLOUT}.nnodes": max(generate // gpus, 1),
+            f"{ROLLOUT}.n_gpus_per_node": min(generate, gpus),
+            "trainer.v1.trainer_mode": "separate_async",
+        }
+    return TABLE, out
+
+
+def _data_of(parts: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if (path := parts.dataset("prompts")) is not None:
+        out["data.train_files"] = path
+    prompt = (parts.get("nodes.prompts.columns") or {}).get("prompt")
+    if prompt:
+        out["data.prompt_key"] = prompt
+    rows = parts.get("nodes.prompts.rows_per_step")
+    groups = parts.get("nodes.informative.fill.groups")
+    out["data.train_batch_size"] = groups if isinstance(groups, int) else rows
+    if groups is not None:
+        out |= {
+            "data.gen_batch_size": rows,
+            "algorithm.filter_groups.enable": True,
+            "algorithm.filter_groups.max_num_gen_batches": parts.get(
+                "nodes.informative.fill.max_rounds"
+            ),
+        }
+    if (longest := parts.get("nodes.prompts.tokens.max")) is not None:
+        out["data.max_prompt_length"] = longest
+    return out
+
+
+def _algorithm_of(parts: Any) -> dict[str, Any]:
+    full = parts.algorithm
+    if full.advantage not in _ESTIMATORS_OF:
+        raise ExportRefused(f"nodes.actor.algorithm: verl has no estimator for `{full.advantage}`")
+    estimator = _ESTIMATORS_OF[full.advantage]
+    out: dict[str, Any] = {}
+    if full.advantage == "group_mean":
+        if full.whiten:
+            estimator = "reinforce_plus_plus_baseline"
+        else:
+            out["algorithm.norm_adv_by_std_in_grpo"] = False
+    elif full.combine == "separate_advantages":
+        estimator = "gdpo"
+    elif full.advantage == "group_mean_std" and full.deviation == "none":
+        out["algorithm.norm_adv_by_std_in_grpo"] = False
+    out["algorithm.adv_estimator"] = estimator
+    modes = {loss: mode for mode, loss in reversed(LOSSES.items())}
+    mode = f"dppo_{full.divergence}" if full.loss == "dppo" else modes.get(full.loss, "vanilla")
+    low, high = full.clip_low, full.clip_high
+    if full.loss == "dppo":
+        low, high = full.divergence_low, full.divergence_high
+        if full.ratio_max is not None:
+            out[f"{ACTOR}.clip_ratio_c"] = full.ratio_max
+    elif full.loss == "cispo":
+        low = 1 - (full.ratio_min or 0.0)
+        high = None if full.ratio_max is None else full.ratio_max - 1
+    if mode != "vanilla":
+        out[f"{ACTOR}.policy_loss.loss_mode"] = mode
+    if full.loss in ("clip_cov", "kl_cov"):
+        out[f"{ACTOR}.policy_loss.{full.loss}_ratio"] = full.covariance_share
+    for name, value in (("low", low), ("high", high)):
+        if value is not None and abs(value - 0.2) > 1e-12:
+            out[f"{ACTOR}.clip_ratio_{name}"] = float(f"{value:.12g}")
+    if mode == "vanilla" and full.dual_clip not in (None, 3.0):
+        out[f"{ACTOR}.clip_ratio_c"] = full.dual_clip
+    aggregations = {ours: mode for mode, ours in AGGREGATIONS.items()}
+    if full.aggregation != "token_mean":
+        out[f"{ACTOR}.loss_agg_mode"] = aggregations[full.aggregation]
+    new_tokens = parts.get("nodes.actor.rollout.max_new_tokens")
+    if full.aggregation == "constant" and full.divisor not in (None, new_tokens):
+        out[f"{ACTOR}.loss_scale_factor"] = full.divisor
+    if full.entropy:
+        out[f"{ACTOR}.entropy_coeff"] = full.entropy
+    for setting, name in (("gamma", "gamma"), ("lam", "gae_lambda")):
+        value = getattr(full, name)
+        if value != 1.0 and (name == "gamma" or full.advantage == "gae"):
+            out[f"algorithm.{setting}"] = value
+    if full.loss == "sapo":
+        out |= {f"{ACTOR}.tau_pos": full.tau_positive, f"{ACTOR}.tau_neg": full.tau_negative}
+    if full.old_policy == "engine":
+        out["algorithm.rollout_correction.bypass_mode"] = True
+    elif full.correction.method in ("token_tis", "icepop"):
+        limit: Any = full.correction.max
+        if full.correction.method == "icepop":
+            limit = f"{full.correction.min or 0.0}_{full.correction.max}"
+        out |= {
+            "algorithm.rollout_correction.rollout_is": "token",
+            "algorithm.rollout_correction.rollout_is_threshold": limit,
+        }
+    return out | _kl_of(full)
+
+
+def _kl_of(full: Any) -> dict[str, Any]:
+    kl = full.kl
+    if kl is None:
+        return {}
+    if kl.into == "loss":
+        kinds = {ours: kind for kind, ours in reversed(KL_LOSSES.items())}
+        return {
+            f"{ACTOR}.use_kl_loss": True,
+            f"{ACTOR}.kl_loss_coef": kl.coefficient,
+            f"{ACTOR}.kl_loss_type": kinds[kl.estimator],
+        }
+    kinds = {ours: kind for kind, ours in reversed(KL_REWARDS.items())}
+    out = {
+        "algorithm.use_kl_in_reward": True,
+        "algorithm.kl_ctrl.kl_coef": kl.coefficient,
+        "algorithm.kl_penalty": kinds[kl.estimator],
+    }
+    if kl.target is not None:
+        out |= {
+            "algorithm.kl_ctrl.type": "adaptive",
+            "algorithm.kl_ctrl.target_kl": kl.target,
+            "algorithm.kl_ctrl.horizon": kl.horizon,
+        }
+    return out
+
+
+def _training_of(parts: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    at = "nodes.actor.training"
+    micro = parts.get(f"{at}.micro_batch")
+    if micro is not None:
+        out[f"{ACTOR}.ppo_micro_batch_size_per_gpu"] = micro
+    else:
+        out[f"{ACTOR}.use_dynamic_bsz"] = True
+    group = parts.get(GROUP)
+    if parts.get(f"{at}.mini_batch") is None:
+        rows = parts.get("nodes.informative.fill.groups") or parts.get(
+            "nodes.prompts.rows_per_step"
+        )
+        out[f"{ACTOR}.ppo_mini_batch_size"] = rows
+    offload = parts.get(f"{at}.offload")
+    if offload is not None:
+        out |= {
+            f"{ACTOR}.fsdp_config.param_offload": offload == "all",
+            f"{ACTOR}.fsdp_config.optimizer_offload": offload != "none",
+        }
+    lora = parts.draft.get("nodes.actor.model.lora")
+    if lora:
+        out |= {
+            f"{MODEL}.lora_rank": lora.get("rank", 16),
+            f"{MODEL}.lora_alpha": lora.get("alpha", 32.0),
+        }
+        if lora.get("targets"):
+            out[f"{MODEL}.target_modules"] = lora["targets"]
+    for node, theirs in (("actor", f"{ACTOR}.optim"), ("critic", "critic.optim")):
+        warmup = parts.get(f"nodes.{node}.training.optimizer.warmup") if node in parts.roles else 0
+        if warmup:
+            kind = "lr_warmup_steps_ratio" if warmup < 1 else "lr_warmup_steps"
+            out[f"{theirs}.{kind}"] = warmup
+    if "critic" in parts.roles:
+        mini = parts.get("nodes.critic.training.mini_batch")
+        if mini is not None and group:
+            out["critic.ppo_mini_batch_size"] = max(mini // group, 1)
+        out["critic.ppo_epochs"] = parts.get("nodes.critic.training.epochs")
+        if (own := parts.get("nodes.critic.training.micro_batch")) is not None:
+            out["critic.ppo_micro_batch_size_per_gpu"] = own
+    return out
+
+
+def _rewards_of(parts: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    others = [role for role in parts.rewards if role not in ("reward", "overlong")]
+    for role in others:
+        parts.unsaid.append(f"nodes.{parts.roles[role]}: verl has one reward function")
+    source = parts.draft.get("nodes.reward.source") or {}
+    if source.get("type") == "model":
+        out |= {
+            "reward.reward_model.enable": True,
+            "reward.reward_model.model_path": parts.get("nodes.reward.model.path"),
+        }
+    elif source.get("type") == "python" and source.get("file"):
+        out["reward.custom_reward_function.path"] = source["file"]
+    elif source.get("name") != "math_equal":
+        parts.unsaid.append(
+            f"nodes.{parts.roles['reward']}.source: write it as `compute_score(data_source, "
+            "solution_str, ground_truth, extra_info)` and name it by `custom_reward_function.path`"
+        )
+    if "overlong" in parts.roles:
+        cfg = "+reward.reward_kwargs.overlong_buffer_cfg"
+        out |= {
+            f"{cfg}.enable": True,
+            f"{cfg}.len": parts.get("nodes.overlong.source.buffer"),
+            f"{cfg}.penalty_factor": (parts.draft.get("nodes.overlong.source") or {}).get(
+                "factor", 1.0
+            ),
+            "reward.reward_manager.name": "dapo",
+        }
+    return out
+
+
+def _evaluation_of(parts: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {"trainer.test_freq": parts.get("nodes.probe.every")}
+    if (path := parts.dataset("held_out")) is not None:
+        out["data.val_files"] = path
+    kwargs = f"{ROLLOUT}.val_kwargs"
+    if not parts.get("nodes.probe.greedy"):
+        out[f"{kwargs}.do_sample"] = True
+        temperature = parts.get("nodes.probe.temperature")
+        if temperature is None:
+            temperature = parts.get("nodes.actor.rollout.temperature")
+        out[f"{kwargs}.temperature"] = temperature
+    if samples := parts.get("nodes.probe.samples"):
+        out[f"{kwargs}.n"] = samples
+    return out
+
+
+def write(settings: Mapping[str, Any], parts: Any) -> tuple[str, str]:
+    """A shell script with the command."""
+    lines = [f"    {name}={override(value)}" for name, value in settings.items()]
+    head = "#!/bin/sh\npython3 -m verl.trainer.main_ppo \\\n"
+    return f"{parts.spec.name}.sh", head + " \\\n".join(lines) + "\n"
+
+
+def override(value: Any) -> str:
+    """A value in the grammar of Hydra, quoted for a shell."""
+    return shlex.quote(_hydra_text(value))
+
+
+def _hydra_text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_hydra_text, value))}]"
+    text = str(value)
+    is_plain = re.fullmatch(r"[\w./~:@%+*?|-]+", text) is not None
+    return text if is_plain or not isinstance(value, str) else "'" + text.replace("'", "\\'") + "'"

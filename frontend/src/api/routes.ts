@@ -131,6 +131,10 @@ export const restoreVersion = (id: string, version: number, revision: string) =>
 export const importLoop = (body: Bodies["LoopText"]) =>
   read(client.POST("/api/loops/import", { body }));
 
+/** The loop that a configuration of another framework describes; it is not saved. */
+export const importConfiguration = (body: Bodies["Configuration"]) =>
+  read(client.POST("/api/frameworks/import", { body }));
+
 export const deleteLoop = (id: string) => read(client.DELETE("/api/loops/{loop_id}", loop(id)));
 
 export const fetchLoopYaml = (id: string) =>

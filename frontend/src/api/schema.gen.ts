@@ -188,6 +188,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/frameworks/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Configuration
+         * @description Make a loop of a configuration of TRL, verl or OpenRLHF, with its findings and estimate. It
+         *     is not saved.
+         */
+        post: operations["importConfiguration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/health": {
         parameters: {
             query?: never;
@@ -2391,6 +2412,34 @@ export interface components {
             };
         };
         /**
+         * Configuration
+         * @description A script, a command or a file of settings. Nothing in it is run.
+         */
+        Configuration: {
+            /**
+             * Gpu
+             * @description Kind of the GPUs; null: assumed.
+             */
+            gpu?: string | null;
+            /**
+             * Gpus
+             * @description Processes, for files that do not say how many; null: assumed.
+             */
+            gpus?: number | null;
+            /**
+             * Name
+             * @description Name of the file, whose suffix helps to tell what it is; empty: it was pasted.
+             */
+            name?: string;
+            /**
+             * Others
+             * @description Further files of the same job.
+             */
+            others?: string[];
+            /** Text */
+            text: string;
+        };
+        /**
          * ControlArm
          * @description The runs of one loop over seeds. Means and spread are of finished runs.
          */
@@ -3989,6 +4038,37 @@ export interface components {
              * @description Why coloop does not load it; null if it does.
              */
             refusal: string | null;
+        };
+        /**
+         * ImportedLoop
+         * @description A loop made from a configuration.
+         */
+        ImportedLoop: {
+            /**
+             * Assumptions
+             * @description What the configuration does not say and was assumed.
+             */
+            assumptions: string[];
+            check: components["schemas"]["CheckResult"];
+            /** Framework */
+            framework: string;
+            /** Name */
+            name: string;
+            /**
+             * Settings
+             * @description Every given setting, in the order of the file.
+             */
+            settings: components["schemas"]["SettingFate"][];
+            sketch: components["schemas"]["Sketch"];
+            /** Trainer */
+            trainer: string;
+            /**
+             * Version
+             * @description Version whose names and defaults were used.
+             */
+            version: string;
+            /** Yaml */
+            yaml: string;
         };
         /**
          * InputInfo
@@ -7147,6 +7227,33 @@ export interface components {
             token_needed: boolean;
         };
         /**
+         * SettingFate
+         * @description What became of a setting.
+         */
+        SettingFate: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "carried" | "not_carried" | "not_understood";
+            /** Line */
+            line: number | null;
+            /** Name */
+            name: string;
+            /**
+             * To
+             * @description Path that has its value in the loop; empty if it is not carried.
+             */
+            to: string;
+            /** Value */
+            value: string;
+            /**
+             * Why
+             * @description Why it is not carried, and what to do; empty if it is.
+             */
+            why: string;
+        };
+        /**
          * Severity
          * @description How serious a finding is.
          * @enum {string}
@@ -8221,6 +8328,7 @@ export type CodeEntry = components['schemas']['CodeEntry'];
 export type ColumnFound = components['schemas']['ColumnFound'];
 export type ColumnUse = components['schemas']['ColumnUse'];
 export type CompareValues = components['schemas']['CompareValues'];
+export type Configuration = components['schemas']['Configuration'];
 export type ControlArm = components['schemas']['ControlArm'];
 export type ControlChoice = components['schemas']['ControlChoice'];
 export type ControlChoices = components['schemas']['ControlChoices'];
@@ -8275,6 +8383,7 @@ export type Health = components['schemas']['Health'];
 export type HubDataset = components['schemas']['HubDataset'];
 export type HubHere = components['schemas']['HubHere'];
 export type HubModel = components['schemas']['HubModel'];
+export type ImportedLoop = components['schemas']['ImportedLoop'];
 export type InputInfo = components['schemas']['InputInfo'];
 export type Isolation = components['schemas']['Isolation'];
 export type JsonSchema = components['schemas']['JsonSchema'];
@@ -8387,6 +8496,7 @@ export type SectionSchemas = components['schemas']['SectionSchemas'];
 export type SeedRun = components['schemas']['SeedRun'];
 export type SeedSpread = components['schemas']['SeedSpread'];
 export type SessionState = components['schemas']['SessionState'];
+export type SettingFate = components['schemas']['SettingFate'];
 export type Severity = components['schemas']['Severity'];
 export type SignIn = components['schemas']['SignIn'];
 export type SignedIn = components['schemas']['SignedIn'];
@@ -9462,6 +9572,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FitResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    importConfiguration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Configuration"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedLoop"];
                 };
             };
             /** @description Bad Request */

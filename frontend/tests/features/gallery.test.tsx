@@ -6,7 +6,7 @@ import * as routes from "@/api/routes";
 import type { LoopPreset, Sketch } from "@/api/types";
 import { FILTERS, matches, ordered } from "@/features/presets/filters";
 import { Gallery } from "@/features/presets/Gallery";
-import { drawSketch, SKETCH_BOX } from "@/features/presets/sketch";
+import { drawSketch, SKETCH_BOX } from "@/graph/sketch";
 import { isUnsaved } from "@/state/unsaved";
 import { catalog } from "../fixtures/loops";
 

@@ -7,6 +7,7 @@ import { loopNameProblem } from "@/document/names";
 import { EMPTY_DOCUMENT } from "@/document/types";
 import { formatName } from "@/lib/format";
 import { showDialog, useDialogs } from "@/state/dialogs";
+import { chooseForeign, forgetForeign, useForeign } from "@/state/foreign";
 import { useBlocks, useLoopPresets, useServerCatalog } from "@/state/queries";
 import { type Beginning, newLoop } from "@/state/sync/newLoops";
 import { useAttempt } from "@/state/useAttempt";
@@ -17,27 +18,34 @@ import { RadioCards } from "@/ui/RadioCards";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Answer } from "@/ui/States";
+import { ForeignLoop } from "./ForeignLoop";
+import { ForeignText } from "./ForeignText";
 
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
+  const isForeign = useForeign((state) => state.isChosen);
   const formId = useId();
   const [, navigate] = useLocation();
   const { isBusy, attempt } = useAttempt("loops");
+  const close = () => {
+    showDialog(null);
+    forgetForeign();
+  };
   const create = (name: string, begin: Beginning) =>
     void attempt(async () => {
       const loop = await newLoop(name, begin, routes);
-      showDialog(null);
+      close();
       navigate(`/loops/${loop.id}`);
     }, "The loop could not be created.");
   return (
     <Dialog
       title="New loop"
       isOpen={isOpen}
-      onClose={() => showDialog(null)}
-      width="max-w-3xl"
+      onClose={close}
+      width={isForeign ? "max-w-5xl" : "max-w-3xl"}
       footer={
         <>
-          <Button onClick={() => showDialog(null)}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button type="submit" form={formId} look="primary" disabled={isBusy}>
             Create
           </Button>
@@ -59,6 +67,12 @@ const CO_TRAINING_MODE = {
 };
 /** The mode whose settings a loop of co-training has. */
 const CO_TRAINING_IS = "online";
+const FOREIGN = "foreign";
+const FROM_ANOTHER = {
+  value: FOREIGN,
+  title: "From another framework",
+  help: "A script or YAML of TRL, a verl command or YAML, OpenRLHF arguments. Nothing is run.",
+};
 const FROM_PRESET = {
   value: PRESET,
   title: "From a preset",
@@ -82,11 +96,12 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   const problemId = useId();
 
   const modes = catalog.data?.modes ?? [];
-  const begin: string = chosen ?? modes[0]?.name ?? "";
+  const foreign = useForeign();
+  const begin: string = foreign.isChosen ? FOREIGN : (chosen ?? modes[0]?.name ?? "");
   const offered = blocks.filter(({ is_own: isOwn, tags }) => isOwn || tags.includes(begin));
   const block = offered.find(({ id }) => id === wantedBlock);
   const preset = wanted ?? presets.data?.[0]?.name ?? "";
-  const name = typed ?? (begin === PRESET && preset !== "" ? preset : UNTITLED);
+  const name = typed ?? nameOf(begin, preset, foreign.found?.name);
   const problem = loopNameProblem(name);
   const field = useRef<HTMLInputElement>(null);
 
@@ -96,6 +111,10 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
     if (problem !== null) field.current?.focus();
     if (problem !== null || begin === "" || (begin === PRESET && preset === "")) return;
     if (begin === PRESET) return onSubmit(name, { preset });
+    if (begin === FOREIGN) {
+      if (foreign.found) onSubmit(name, { yaml: foreign.found.yaml });
+      return;
+    }
     const parts =
       block && catalog.data ? beginBlock(catalog.data, EMPTY_DOCUMENT, block) : undefined;
     const mode = begin === CO_TRAINING ? CO_TRAINING_IS : begin;
@@ -132,11 +151,16 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
               legend="What is it for?"
               value={begin}
               options={modeOptions(modes)}
-              onChange={setChosen}
+              onChange={(value) => {
+                chooseForeign(value === FOREIGN);
+                setChosen(value);
+              }}
             />
           )}
         </Answer>
-        {begin === PRESET ? (
+        {begin === FOREIGN ? (
+          <ForeignText />
+        ) : begin === PRESET ? (
           <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
         ) : (
           <RadioCards
@@ -154,13 +178,19 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
           />
         )}
       </div>
+      {begin === FOREIGN && catalog.data ? <ForeignLoop catalog={catalog.data} /> : null}
     </form>
   );
 }
 
 function modeOptions(modes: readonly ModeInfo[]) {
   const [first, ...others] = modes.map((mode) => ({ ...mode, value: String(mode.name) }));
-  return [...(first ? [first] : []), CO_TRAINING_MODE, ...others, FROM_PRESET];
+  return [...(first ? [first] : []), CO_TRAINING_MODE, ...others, FROM_PRESET, FROM_ANOTHER];
+}
+
+function nameOf(begin: string, preset: string, found: string | undefined): string {
+  if (begin === FOREIGN) return found ?? UNTITLED;
+  return begin === PRESET && preset !== "" ? preset : UNTITLED;
 }
 
 interface PresetChoiceProps {

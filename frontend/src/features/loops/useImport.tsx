@@ -5,6 +5,7 @@ import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { importLoop } from "@/api/routes";
 import { formatBytes } from "@/lib/format";
+import { showForeign } from "@/state/foreign";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
@@ -16,7 +17,7 @@ export function useImportDialog(): { input: ReactNode; ask: () => void } {
     <input
       ref={files}
       type="file"
-      accept=".yaml,.yml,.png"
+      accept=".yaml,.yml,.png,.py,.sh,.toml,.txt"
       multiple
       hidden
       aria-label="YAML files"
@@ -42,7 +43,12 @@ export function useImport(): (files: readonly File[]) => Promise<void> {
           continue;
         }
         try {
-          const loop = await importLoop({ yaml: await yamlIn(file) });
+          const yaml = await yamlIn(file);
+          if (isForeign(file.name, yaml)) {
+            showForeign(yaml, file.name);
+            continue;
+          }
+          const loop = await importLoop({ yaml });
           await client.invalidateQueries({ queryKey: ["loops"] });
           toast.success(`Opened ${file.name} as a new loop.`);
           navigate(`/loops/${loop.id}`);
@@ -53,6 +59,15 @@ export function useImport(): (files: readonly File[]) => Promise<void> {
     },
     [navigate, client],
   );
+}
+
+const SCRIPT = /\.(py|sh|toml|txt)$/i;
+const OF_OTHERS =
+  /^(actor_rollout_ref|model_name_or_path|per_device_train_batch_size|num_train_epochs|dataset_name)\s*:/m;
+
+/** Whether a file is a configuration of another framework: a script, or YAML with what only theirs have. */
+function isForeign(name: string, text: string): boolean {
+  return SCRIPT.test(name) || OF_OTHERS.test(text);
 }
 
 async function yamlIn(file: File): Promise<string> {

@@ -1,15 +1,13 @@
 import { Laptop, Server, Sparkles } from "lucide-react";
-import { useMemo, useRef } from "react";
+import { useRef } from "react";
 import type { Catalog, LoopPreset, Sketch } from "@/api/types";
-import { IDENTITIES, nodeColors } from "@/lib/colors";
 import { formatName, formatPlural, formatSeconds } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
-import { KindIcon } from "@/ui/KindIcon";
+import { LoopSketch } from "@/ui/LoopSketch";
 import { RichText } from "@/ui/RichText";
 import { useOnScreen } from "@/ui/useOnScreen";
 import { isFirst } from "./filters";
-import { drawSketch, SKETCH_BOX } from "./sketch";
 
 interface PresetCardProps {
   preset: LoopPreset;
@@ -106,62 +104,7 @@ function Thumbnail({ catalog, sketch }: { catalog: Catalog | undefined; sketch: 
       aria-hidden="true"
       className="flex h-[124px] items-center justify-center overflow-hidden rounded-t-3 border-line border-b bg-[radial-gradient(var(--canvas-dot)_0.7px,transparent_0.7px)] bg-canvas bg-size-[14px_14px] px-4 py-3"
     >
-      {isSeen && catalog ? <Drawing catalog={catalog} sketch={sketch} /> : null}
+      {isSeen && catalog ? <LoopSketch catalog={catalog} sketch={sketch} /> : null}
     </div>
-  );
-}
-
-function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
-  const drawing = useMemo(() => drawSketch(sketch), [sketch]);
-  const colors = useMemo(() => {
-    const nodes = Object.fromEntries(sketch.nodes.map(({ id, kind }) => [id, { kind }]));
-    const learners = new Set(drawing.lessons.map(({ learner }) => learner));
-    const ids = sketch.nodes.map(({ id }) => id).filter((id) => learners.has(id));
-    const numbers = ids.map((id, place) => [id, (place % IDENTITIES) + 1]);
-    return nodeColors(catalog, nodes, Object.fromEntries(numbers));
-  }, [catalog, sketch, drawing]);
-  const { width, height, boxes, lines, lessons } = drawing;
-  return (
-    <svg
-      aria-hidden="true"
-      viewBox={`-3 -3 ${width + 6} ${height + 8}`}
-      style={{ maxWidth: width * 1.1 }}
-      className="h-full w-full"
-    >
-      {lines.map((path, index) => (
-        <path
-          key={index}
-          d={path}
-          className="fill-none stroke-line-strong stroke-[1.5] opacity-60"
-        />
-      ))}
-      {lessons.map(({ learner, path }, index) => (
-        <path
-          key={index}
-          d={path}
-          className="fill-none stroke-2"
-          stroke={colors[learner]}
-          strokeDasharray="1.5 3.5"
-          strokeLinecap="round"
-        />
-      ))}
-      {boxes.map(({ id, kind, x, y, learns }) => (
-        <g key={id} transform={`translate(${x} ${y})`} color={colors[id]}>
-          <rect
-            width={SKETCH_BOX}
-            height={SKETCH_BOX}
-            rx={8}
-            className="fill-surface stroke-current"
-            strokeOpacity={0.45}
-          />
-          {learns ? (
-            <rect x={0} y={9} width={3} height={SKETCH_BOX - 18} rx={1.5} fill="currentColor" />
-          ) : null}
-          <g transform="translate(8 8)">
-            <KindIcon name={catalog.kinds[kind]?.icon} size={18} />
-          </g>
-        </g>
-      ))}
-    </svg>
   );
 }

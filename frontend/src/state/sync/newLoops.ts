@@ -19,8 +19,8 @@ export async function copyLoop(
 
 type NewApi = CopyApi & Pick<typeof routes, "fetchLoopPreset">;
 
-/** What a loop begins as: a preset, or a loop of a mode with nothing in it but, where one is named, a block. */
-export type Beginning = { mode: string; parts?: Parts } | { preset: string };
+/** What a loop begins as: a preset, a text, or a loop of a mode with nothing in it but, where one is named, a block. */
+export type Beginning = { mode: string; parts?: Parts } | { preset: string } | { yaml: string };
 
 type Parts = Pick<Fragment, "nodes" | "edges">;
 
@@ -31,6 +31,7 @@ export async function newLoop(name: string, begin: Beginning, api: NewApi): Prom
   if ("preset" in begin) {
     return copyLoop((await api.fetchLoopPreset(begin.preset)).yaml, name, api);
   }
+  if ("yaml" in begin) return copyLoop(begin.yaml, name, api);
   const changes: Change[] = [{ op: "set", path: "mode", value: begin.mode }];
   if (begin.parts) {
     const { nodes, edges } = begin.parts;
