@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Diagnostic } from "@/api/types";
 import { EdgeOptions } from "@/features/canvas/LoopEdge";
 import { CardHeader, CardValues, LearnBar } from "@/features/canvas/LoopNode";
-import { CardProblem } from "@/features/canvas/NodeBadge";
+import { CardProblems } from "@/features/canvas/NodeBadge";
 import { PortFold } from "@/features/canvas/PortFold";
 import { cardValues } from "@/graph/cardValues";
 import { useSelection } from "@/state/selection";
@@ -160,17 +160,18 @@ describe("choices of a card", () => {
   });
 });
 
-it("the worst problem of a card is said at it, and mended there as one undo entry", () => {
+it("all that a card lacks is one list at it, and mended there as one undo entry", () => {
   const { store, wrapper } = insideLoop();
   const problem = (severity: "error", message: string, value: number) => {
     const path = "nodes.actor.rollout.completions_per_prompt";
     const fixes = [{ title: `Write ${value}`, changes: [{ op: "set" as const, path, value }] }];
     return { code: "learning.group_of_one", severity, message, node: "actor", fixes } as Diagnostic;
   };
-  render(<CardProblem problem={problem("error", "Too few.", 9)} tone="error" more={1} />, {
-    wrapper,
-  });
+  const many = Array.from({ length: 5 }, (_, at) => problem("error", `Also ${at}.`, 10 + at));
+  const problems = [problem("error", "Too few.", 9), ...many];
+  render(<CardProblems problems={problems} tone="error" />, { wrapper });
 
+  expect(screen.getAllByRole("listitem").length).toBe(5);
   expect(screen.getByText("Too few.")).toBeDefined();
   expect(screen.getByText("and 1 more")).toBeDefined();
   fireEvent.click(screen.getByRole("button", { name: "Write 9" }));

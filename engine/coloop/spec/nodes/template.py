@@ -39,7 +39,7 @@ class TemplateNode(BaseNode):
     """Columns to drop."""
     each: Text | None = setting(None, level="advanced", widget="column")
     """A list column: one row for each element."""
-    code: Text | None = setting(None, level="advanced", widget="code", starter=WRITE_SIGNATURE)
+    code: Text | None = setting(None, widget="code", starter=WRITE_SIGNATURE)
     """Python instead of text: `def write(**columns) -> dict | None`, run in a sandboxed process."""
 
     about: ClassVar[NodeKind] = NodeKind(

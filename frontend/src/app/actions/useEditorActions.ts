@@ -14,6 +14,7 @@ import { removeItems } from "@/state/commands/nodes";
 import { showAddSearch, showDialog, tryValues } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import type { DocumentStore } from "@/state/document/store";
+import { followRow, startFinding, unlight } from "@/state/lit";
 import { setPreferences, startTour, usePalette, usePreferences } from "@/state/preferences";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { useAddNote } from "@/state/useAddNode";
@@ -258,6 +259,17 @@ function useViewActions(): Action[] {
     const toggle = (name: "hasMinimap" | "isInspectorOpen" | "isDockOpen") => () =>
       setPreferences({ [name]: !usePreferences.getState()[name] });
     return [
+      goTo("find", "Find a node", "mod+f /", startFinding),
+      goTo(
+        "follow",
+        "Follow a row of the node through the graph",
+        "w",
+        () => {
+          const [node] = chosenNodes();
+          if (node !== undefined) followRow(node);
+        },
+        { isEnabled: () => chosenNodes().length === 1 },
+      ),
       view("fit", "Show everything", "1", () => reveal(null)),
       view("zoomIn", "Zoom in", "+ =", () => void zoomIn({ duration: 120 })),
       view("zoomOut", "Zoom out", "-", () => void zoomOut({ duration: 120 })),
@@ -280,7 +292,10 @@ function useSelectionActions(): Action[] {
     return [
       edit("selectAll", "Select everything", "mod+a", selectAll),
       edit("copy", "Copy", "mod+c", () => void copy(chosenNodes()), { isEnabled }),
-      edit("clear", "Clear the selection", "escape", clearSelection),
+      edit("clear", "Clear the selection", "escape", () => {
+        clearSelection();
+        unlight();
+      }),
     ];
   }, [store, copy]);
 }

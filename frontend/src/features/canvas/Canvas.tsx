@@ -44,6 +44,7 @@ import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { GroupCard } from "./GroupCard";
 import { edgeUnder, useDragging } from "./guides/useDragging";
+import { LightBar } from "./LightBar";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { useConnect } from "./useConnect";
@@ -226,6 +227,7 @@ export function Canvas() {
       <Suspense>
         {menuAt ? <CanvasMenu at={menuAt} onAdd={addAt} onClose={() => setMenuAt(null)} /> : null}
       </Suspense>
+      <LightBar />
       <CanvasTools onFit={fit} onTouch={onTouch} area={drawing.area} />
     </section>
   );

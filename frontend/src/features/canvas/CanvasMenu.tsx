@@ -1,9 +1,10 @@
-import { Blocks, Copy, Files, Group, Network, Plus, Trash2 } from "lucide-react";
+import { Blocks, Copy, Files, Group, Network, Plus, Route, Trash2 } from "lucide-react";
 import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/state/actions";
 import { removeItems } from "@/state/commands/nodes";
 import { showDialog } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
+import { followRow } from "@/state/lit";
 import { clearSelection, useSelection } from "@/state/selection";
 import { useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
@@ -83,6 +84,15 @@ function OnNodes({ nodes }: { nodes: readonly string[] }) {
       >
         Copy
       </MenuItem>
+      {nodes.length === 1 && nodes[0] ? (
+        <MenuItem
+          icon={<Route size={14} />}
+          keys={showKeys("w")}
+          onSelect={() => followRow(nodes[0] ?? "")}
+        >
+          Follow a row
+        </MenuItem>
+      ) : null}
       {isReadonly ? null : (
         <>
           <MenuItem

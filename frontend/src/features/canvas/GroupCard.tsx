@@ -11,6 +11,7 @@ import { formatPlural } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
+import { useIsDimmed } from "@/state/lit";
 import { useFold, useGroups } from "@/state/useGroups";
 import { KindIcon } from "@/ui/KindIcon";
 import { portColor } from "@/ui/PortMark";
@@ -32,6 +33,7 @@ export const GroupCard = memo(function GroupCard({ id, selected, data }: NodePro
   const isCompact = useDetail((state) => state.squeeze !== null);
   const { sockets = NO_SOCKETS, dots = NO_DOTS } = data as Partial<CardData>;
   const ends = isCompact ? dots : (card?.ends ?? NO_DOTS);
+  const isDimmed = useIsDimmed(id);
   const isBusy = useLive(
     "gauges",
     (live) => card?.members.some((member) => (live.state.gauges?.nodes?.[member]?.busy ?? 0) > 0),
@@ -46,6 +48,7 @@ export const GroupCard = memo(function GroupCard({ id, selected, data }: NodePro
     <article
       className="loop-node group-card border-dashed"
       data-selected={selected || undefined}
+      data-dimmed={isDimmed || undefined}
       data-activity={isBusy && runId ? "running" : undefined}
       style={{ "--node-color": "var(--muted)", "--node-soft": "var(--hover)" } as CSSProperties}
       aria-label={`${name}, group of ${members.length}`}

@@ -19,6 +19,7 @@ import { useEdgeActivity, useEdgeFacts } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { setEdgeOption } from "@/state/commands/edges";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
+import { useIsEdgeDimmed } from "@/state/lit";
 import { select } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { portColor } from "@/ui/PortMark";
@@ -81,6 +82,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const isDead = useSync((state) => isAlwaysDead(state.check?.plan, key));
   const route = props.data?.route as Route | undefined;
   const bundle = props.data?.bundle as readonly string[] | undefined;
+  const isDimmed = useIsEdgeDimmed(bundle ?? [id]);
   const compact = useDetail((state) => state.squeeze?.zoom ?? null);
   if (!edge || !route) return null;
 
@@ -105,6 +107,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         selected ? "border-accent text-text" : isLearning ? LEARNING : "border-line text-muted",
       )}
       data-edge={id}
+      data-dimmed={isDimmed || undefined}
       style={
         {
           transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,
@@ -141,6 +144,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         data-active={live?.isActive || undefined}
         data-bottleneck={live?.isBottleneck || undefined}
         data-dead={isDead || undefined}
+        data-dimmed={isDimmed || undefined}
         style={
           {
             ...color,

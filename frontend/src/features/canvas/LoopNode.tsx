@@ -19,6 +19,7 @@ import { formatName, formatPlural } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
+import { useIsDimmed } from "@/state/lit";
 import { showField } from "@/state/selection";
 import { PortMark } from "@/ui/PortMark";
 import { CardText } from "./CardText";
@@ -114,6 +115,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
   const hasFailed = useHasFailed(id);
   const learns = useDocument((state) => isLearner(catalog, state.document, id));
   const isCompact = useDetail((state) => state.squeeze !== null);
+  const isDimmed = useIsDimmed(id);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
   const { sockets = NO_SOCKETS, dots = NO_DOTS } = drawn as Partial<CardData>;
@@ -125,6 +127,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
       data-failed={hasFailed || undefined}
       data-unknown={kind === undefined || undefined}
       data-learns={learns || undefined}
+      data-dimmed={isDimmed || undefined}
       style={{ "--node-color": color, "--node-soft": softColor(color) } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
     >

@@ -1,5 +1,11 @@
 import type { Diagnostic } from "@/api/types";
-import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/document/problems";
+import {
+  indexProblems,
+  splitProblems,
+  type Tone,
+  toneOf,
+  worstSeverity,
+} from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { focusField, select } from "@/state/selection";
@@ -36,7 +42,7 @@ export const TONES: Record<Tone, { badge: string; problem: string }> = {
 };
 
 /**
- * How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it.
+ * How many problems a node has and the worst one's sign; while it is pointed at, all of them in words and what mends them.
  * What is only not there yet is no problem of what was drawn: it is told as the next step.
  */
 export function NodeBadge({ node }: { node: string }) {
@@ -51,6 +57,7 @@ export function NodeBadge({ node }: { node: string }) {
   const first = faults.find(({ severity }) => severity === worst) ?? steps[0];
   if (!first) return null;
   const tone = worst ?? "next step";
+  const rest = [...faults, ...steps].filter((problem) => problem !== first);
   const open = (event: React.MouseEvent) => {
     event.stopPropagation();
     select({ nodes: [node] });
@@ -71,32 +78,40 @@ export function NodeBadge({ node }: { node: string }) {
         <SeverityIcon severity={tone} size={13} />
         {faults.length > 1 ? faults.length : null}
       </button>
-      {isPointedAt && !isDrawing ? (
-        <CardProblem problem={first} tone={tone} more={problems.length - 1} />
-      ) : null}
+      {isPointedAt && !isDrawing ? <CardProblems problems={[first, ...rest]} tone={tone} /> : null}
     </div>
   );
 }
 
-interface CardProblemProps {
-  problem: Diagnostic;
+const MAX_LISTED = 5;
+
+interface CardProblemsProps {
+  problems: readonly Diagnostic[];
   tone: Tone;
-  more: number;
 }
 
-export function CardProblem({ problem, tone, more }: CardProblemProps) {
+/** All that a node lacks, the worst first, each with what mends it. */
+export function CardProblems({ problems, tone }: CardProblemsProps) {
+  const { catalog } = useOpenLoop();
+  const more = problems.length - MAX_LISTED;
   return (
     <div
-      className={`card-problem absolute right-[-7px] bottom-[calc(100%+8px*var(--unzoom))] z-3 flex w-[max(100%,224px)] origin-bottom-right scale-(--unzoom) gap-1.5 rounded-2 border px-2 py-1.5 text-text shadow-2 compact:right-0 compact:w-56 ${TONES[tone].problem}`}
+      className={`card-problem absolute right-[-7px] bottom-[calc(100%+8px*var(--unzoom))] z-3 w-[max(100%,256px)] origin-bottom-right scale-(--unzoom) rounded-2 border px-2 py-1.5 text-text shadow-2 compact:right-0 compact:w-64 ${TONES[tone].problem}`}
     >
-      <SeverityIcon severity={tone} size={13} />
-      <div className="min-w-0 flex-1">
-        <p className="line-clamp-3">
-          <RichText text={problem.message} />
-        </p>
-        <FixButtons problem={problem} />
-        {more > 0 ? <p className="text-muted">and {more} more</p> : null}
-      </div>
+      <ul className="flex flex-col gap-1.5">
+        {problems.slice(0, MAX_LISTED).map((problem, place) => (
+          <li key={`${problem.code} ${problem.field} ${place}`} className="flex gap-1.5">
+            <SeverityIcon severity={toneOf(catalog, [problem]) ?? tone} size={13} />
+            <div className="min-w-0 flex-1">
+              <p className={problems.length > 1 ? "line-clamp-2" : "line-clamp-3"}>
+                <RichText text={problem.message} />
+              </p>
+              <FixButtons problem={problem} />
+            </div>
+          </li>
+        ))}
+      </ul>
+      {more > 0 ? <p className="pt-1 text-muted">and {more} more</p> : null}
     </div>
   );
 }

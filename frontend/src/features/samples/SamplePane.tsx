@@ -1,9 +1,10 @@
-import { Copy } from "lucide-react";
+import { Copy, Route } from "lucide-react";
 import type { ReactNode } from "react";
 import type { SampleRow, SampleTokens } from "@/api/types";
 import { softColor } from "@/lib/colors";
 import { formatMetric } from "@/lib/format";
 import { useNodeColor } from "@/state/document/context";
+import { followRow } from "@/state/lit";
 import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
@@ -71,6 +72,14 @@ export function SamplePane(props: SamplePaneProps) {
             value={shown}
             options={VIEWS.filter(({ value }) => views.includes(value))}
             onChange={onView}
+          />
+        ) : null}
+        {row.node ? (
+          <IconButton
+            label="Follow this row through the graph"
+            size="small"
+            onClick={() => followRow(row.node ?? "")}
+            icon={<Route size={13} />}
           />
         ) : null}
         <IconButton
