@@ -85,9 +85,14 @@ function kindOfEdge(
   leaderOf: ReadonlyMap<string, string>,
 ): EdgeKind {
   if (leaderOf.get(from.node) === to.node || leaderOf.get(to.node) === from.node) return "tie";
-  if (inputPort(catalog, document, to)?.phase === "learn") return "learning";
+  if (isLearnedFrom(catalog, document, to)) return "learning";
   const kind = catalog.kinds[document.nodes[to.node]?.kind ?? ""];
   return kind?.outputs.length === 0 ? "measure" : "data";
+}
+
+/** Whether what arrives at an input is learned from, or used where a node learns. */
+export function isLearnedFrom(catalog: Catalog, document: LoopDocument, to: PortRef): boolean {
+  return inputPort(catalog, document, to)?.phase === "learn";
 }
 
 /** A node that is joined with one other only, reads of it, and gives back what it learns with, not from. */

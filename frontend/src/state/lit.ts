@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import { create } from "zustand";
 import { type FoundNode, findNodes } from "@/document/findNodes";
-import { type Lineage, lineageOf } from "@/document/lineage";
+import { type Lineage, lineageOf } from "@/graph/lineage";
 import { useFold } from "@/state/useGroups";
 import { useDocument, useOpenLoop } from "./document/context";
 

@@ -1,7 +1,7 @@
 /** Nodes are found by name, kind and field; a row is followed from where it comes to what learns from it. */
 import { describe, expect, it } from "vitest";
 import { findNodes } from "@/document/findNodes";
-import { lineageOf } from "@/document/lineage";
+import { lineageOf } from "@/graph/lineage";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 

@@ -3,9 +3,9 @@
  * that. A row ends where something is learned or measured. Pure.
  */
 import type { Catalog } from "@/api/types";
-import { inputPort } from "./canConnect";
-import { edgeKeys, portRef } from "./edges";
-import type { LoopDocument } from "./types";
+import { edgeKeys, portRef } from "@/document/edges";
+import type { LoopDocument } from "@/document/types";
+import { isLearnedFrom } from "./edgeKinds";
 
 export interface Lineage {
   nodes: ReadonlySet<string>;
@@ -19,7 +19,7 @@ export function lineageOf(catalog: Catalog, document: LoopDocument, node: string
   const keys = edgeKeys(document.edges);
   const links = document.edges.map((edge, at) => {
     const [from, to] = [portRef(edge.from), portRef(edge.to)];
-    const learns = inputPort(catalog, document, to)?.phase === "learn";
+    const learns = isLearnedFrom(catalog, document, to);
     return { key: keys[at] ?? "", from: from.node, to: to.node, port: edge.to, learns };
   });
   const edges = new Set<string>();
