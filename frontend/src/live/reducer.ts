@@ -55,6 +55,7 @@ const HANDLERS: Record<string, Handler> = {
       const name = String(event.phase ?? event.name ?? "");
       state.phases.push({ name, round: number(event.round) ?? 1, step: event.step ?? null });
     }
+    addLine(state, event, "phase", "info", phaseText(event));
     return "status";
   },
   "stage.started": (state, event) => {
@@ -123,7 +124,8 @@ const HANDLERS: Record<string, Handler> = {
     if (event.code === EDIT_REFUSED) state.refusedEdits += 1;
     noteAlert(state, event);
     const said = [text(event.message), text(event.hint)].filter(Boolean).join(" ");
-    addLine(state, event, "alert", level(event.level), said, event.code);
+    const source = text(event.code)?.startsWith(TRIGGERS) ? "trigger" : "alert";
+    addLine(state, event, source, level(event.level), said, event.code);
     return "lines";
   },
   diagnostic: (state, event) => {
@@ -216,6 +218,18 @@ function newSpan(event: RunEvent): StageSpan {
     ranks: [],
     evaluation: text(event.evaluation),
   };
+}
+
+const TRIGGERS = "trigger.";
+
+function phaseText(event: RunEvent): string {
+  const round = number(event.round) ?? 1;
+  const name = `${text(event.phase) ?? ""}${round > 1 ? `, round ${round},` : ""}`;
+  if (event.state !== "started") return `Phase ${name} ended.`;
+  const steps = number(event.steps);
+  const ports = Array.isArray(event.learn) ? event.learn.map(String).join(", ") : "";
+  const length = steps === null ? "" : ` for ${steps} steps`;
+  return `Phase ${name} began${length}${ports === "" ? "" : `; learns at ${ports}`}.`;
 }
 
 function addLine(

@@ -164,6 +164,22 @@ describe("live reducer", () => {
     expect(state.lines[2]?.message).toContain("nodes.a.training.optimizer.lr = 0.1");
   });
 
+  it("phases and triggers stand in the log, apart from alerts", () => {
+    const state = play(
+      event("phase", { state: "started", phase: "rl", round: 2, steps: 40, learn: ["a.rewards"] }),
+      event("alert", { level: "info", code: "trigger.fired", message: "kl set off a trigger" }),
+      event("alert", { level: "warning", code: "collapse", message: "entropy fell" }),
+      event("phase", { state: "finished", phase: "rl" }),
+    );
+
+    expect(state.lines.map(({ source, message }) => [source, message])).toEqual([
+      ["phase", "Phase rl, round 2, began for 40 steps; learns at a.rewards."],
+      ["trigger", "kl set off a trigger"],
+      ["alert", "entropy fell"],
+      ["phase", "Phase rl ended."],
+    ]);
+  });
+
   it("what a metric showed before an attempt began still stands in it", () => {
     const found = { level: "warning", message: "look" };
     const state = play(

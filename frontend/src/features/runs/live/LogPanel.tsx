@@ -32,7 +32,7 @@ export function LogPanel() {
   const end = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const lines = live?.state.lines ?? [];
-  const sources = [...new Set(lines.map((line) => line.source))];
+  const sources = sourcesOf(lines);
   const shown = lines.filter((line) => isShown(line, source)).slice(-SHOWN);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: follows every new line
@@ -62,7 +62,10 @@ export function LogPanel() {
             options={[
               { value: STORY, label: "the main events" },
               { value: EVERYTHING, label: "everything" },
-              ...sources.map((name) => ({ value: name, label: name })),
+              ...sources.map(({ source, count }) => ({
+                value: source,
+                label: `${PLURALS[source] ?? source} (${count})`,
+              })),
             ]}
             onChange={setSource}
           />
@@ -85,6 +88,30 @@ export function LogPanel() {
       <AlertList />
     </div>
   );
+}
+
+const PLURALS: Record<string, string> = {
+  phase: "phases",
+  trigger: "triggers",
+  alert: "alerts",
+  checkpoint: "checkpoints",
+  edit: "edits",
+  check: "findings",
+  log: "messages",
+  run: "states",
+};
+const ORDER = Object.keys(PLURALS);
+
+/** What the log holds, each with its number of lines: phases, triggers and alerts first. */
+export function sourcesOf(
+  lines: readonly Pick<LogLine, "source">[],
+): { source: string; count: number }[] {
+  const counts = new Map<string, number>();
+  for (const { source } of lines) counts.set(source, (counts.get(source) ?? 0) + 1);
+  const place = (source: string) => ORDER.indexOf(source) >>> 0;
+  return [...counts]
+    .map(([source, count]) => ({ source, count }))
+    .toSorted((a, b) => place(a.source) - place(b.source));
 }
 
 function isShown(line: LogLine, source: string): boolean {

@@ -2,7 +2,7 @@ import { GitFork, Pause, Play, SkipBack } from "lucide-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
-import { formatClock } from "@/lib/format";
+import { formatClock, formatSeconds } from "@/lib/format";
 import { useLiveRun, useLiveVersion, useRecord } from "@/live/hooks";
 import { TICK } from "@/live/LiveRun";
 import { ReplayPlayer } from "@/live/ReplayPlayer";
@@ -82,7 +82,12 @@ export function ReplayBar({ replay }: { replay: Replay }) {
           replay.seek(Number(event.target.value));
         }}
       />
-      <span className="tabular w-20 text-muted text-xs">{at ? formatClock(at) : ""}</span>
+      <span
+        className="tabular w-24 truncate text-muted text-xs"
+        title={at ? `At ${formatClock(at)}, since the start of the run` : undefined}
+      >
+        {elapsedText(replay.startedAt, at)}
+      </span>
       {hasGauges ? (
         <span className="w-44 truncate text-muted text-xs max-xl:hidden" title={stage}>
           {stage}
@@ -104,6 +109,13 @@ export function ReplayBar({ replay }: { replay: Replay }) {
       </Button>
     </section>
   );
+}
+
+/** Time from the start of a run to a moment of it; empty where one of them is not known. */
+export function elapsedText(start: string | null, at: string | null): string {
+  if (start === null || at === null) return "";
+  const seconds = (Date.parse(at) - Date.parse(start)) / 1000;
+  return Number.isFinite(seconds) ? `after ${formatSeconds(Math.max(0, seconds))}` : "";
 }
 
 export type Replay = ReturnType<typeof useReplay>;
@@ -144,6 +156,7 @@ export function useReplay() {
   return {
     isOn: player !== null,
     player,
+    startedAt: live?.run?.started_at ?? null,
     isPlaying,
     speed,
     start,
