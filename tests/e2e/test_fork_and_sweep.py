@@ -72,7 +72,7 @@ def test_a_run_is_forked_from_a_kept_checkpoint_with_another_setting(
     clicks.on(page.get_by_role("option", name="step 4"))
     rate = dialog.get_by_label("Learning rate of actor")
     clicks.fill(rate, "fast")
-    expect(dialog).to_contain_text("a number is expected")
+    expect(dialog.get_by_role("alert")).to_contain_text("a number is expected")
     expect(dialog.get_by_role("button", name="Fork from step 4")).to_be_disabled()
     clicks.fill(rate, "1e-4")
     expect(dialog.get_by_role("list", name="What will differ")).to_contain_text("0.003 → 0.0001")

@@ -20,6 +20,11 @@ export function roomy(min: number | null, max: number | null): [number, number] 
   return [min >= 0 && min < air ? 0 : min - air, max + air];
 }
 
+/** Distances of the marks below a chart: there is no half step. */
+export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((times) => times * 10 ** power),
+).flat();
+
 const MIN_WIDTH = 26;
 const DIGIT = 7;
 

@@ -1,8 +1,9 @@
 // @vitest-environment jsdom
 import type uPlot from "uplot";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { createPlot, WHOLE_STEPS, zoomText } from "@/features/charts/plot";
+import { createPlot, zoomText } from "@/features/charts/plot";
 import { latestOf } from "@/features/charts/usePlot";
+import { WHOLE_STEPS } from "@/lib/scale";
 import { createSeries } from "@/live/series";
 
 /** The browser's parts that the real uPlot draws with, which jsdom does not have. */

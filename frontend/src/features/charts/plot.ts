@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { plotAxes, roomy } from "@/lib/scale";
+import { plotAxes, roomy, WHOLE_STEPS } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
 
@@ -30,11 +30,6 @@ export type Plot = ReturnType<typeof createPlot>;
 
 const CURSOR = "coloop.run";
 const ABOVE = 18;
-/** Distances of the marks below a chart: there is no half step. */
-export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
-  [1, 2, 5].map((times) => times * 10 ** power),
-).flat();
-
 export function createPlot(host: HTMLElement, options: PlotOptions) {
   let marks: readonly Mark[] = [];
   let now: number | null = null;

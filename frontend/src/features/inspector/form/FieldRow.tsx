@@ -62,6 +62,7 @@ export function FieldRow(props: FieldRowProps) {
             />
           ) : null}
           <span className="flex-1" />
+          <TryValues path={path} label={label} isBeside={isSet && !isRequired} />
           {isSet && !isRequired && !form.isLocked(field) ? (
             <ResetField
               name={label}
@@ -74,7 +75,6 @@ export function FieldRow(props: FieldRowProps) {
           {children}
           {node === null || isSet ? null : <DecidedNote node={node} path={path} label={label} />}
         </div>
-        <TryValues path={path} label={label} />
         {node === null ? null : <SolverLock node={node} path={path} label={label} />}
       </div>
       {isUnread && problems.length === 0 ? (
@@ -149,8 +149,15 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
   );
 }
 
+interface TryValuesProps {
+  path: Path;
+  label: string;
+  /** Whether the button that removes the value stands at the end of the label. */
+  isBeside: boolean;
+}
+
 /** Runs with other values of the setting, one after the other. */
-function TryValues({ path, label }: { path: Path; label: string }) {
+function TryValues({ path, label, isBeside }: TryValuesProps) {
   const { runId } = useOpenLoop();
   const { scope } = useForm();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -159,7 +166,10 @@ function TryValues({ path, label }: { path: Path; label: string }) {
     <IconButton
       label={`Try values of ${label}`}
       size="small"
-      className="size-5 shrink-0 opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
+      className={classes(
+        "absolute size-5 shrink-0 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100",
+        isBeside ? "right-6" : "right-0",
+      )}
       onClick={() => tryValues(joinPath([...scope, ...path]))}
       icon={<FlaskConical size={12} />}
     />

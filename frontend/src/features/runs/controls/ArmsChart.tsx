@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { formatMetric, formatTicks } from "@/lib/format";
-import { plotAxes, roomy } from "@/lib/scale";
+import { plotAxes, roomy, WHOLE_STEPS } from "@/lib/scale";
 import { useResolvedTheme } from "@/state/theme";
 import { armColor, type Band, bandOf, type DrawnGroup, shownRuns } from "./arms";
 
@@ -106,7 +106,12 @@ function bandPlot(host: HTMLElement, colors: readonly string[], data: uPlot.Alig
       cursor: { drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [8, 16, 0, 0],
-      axes: plotAxes({ size: 28, space: 72, values: (_, ticks) => formatTicks(ticks) }),
+      axes: plotAxes({
+        incrs: WHOLE_STEPS,
+        size: 28,
+        space: 72,
+        values: (_, ticks) => formatTicks(ticks),
+      }),
       series: [
         {},
         ...colors.flatMap((color) => [

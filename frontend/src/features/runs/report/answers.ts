@@ -125,10 +125,13 @@ function wentWrong({ alerts, error }: Experiment): Answer {
   }
   const [first] = open;
   const rest = open.length > 1 ? ` And ${open.length - 1} more.` : "";
-  const text = first
-    ? `${first.node ? `${first.node}: ` : ""}${first.message}.${rest}`
-    : (error ?? "");
+  const text = first ? `${nodeFirst(first.node, first.message)}.${rest}` : (error ?? "");
   return { question, text: text.replace("..", "."), tone: "bad" };
+}
+
+/** Many messages begin with the node already. */
+function nodeFirst(node: string | null, message: string): string {
+  return node === null || message.startsWith(node) ? message : `${node}: ${message}`;
 }
 
 function next({ next: steps }: Experiment): Answer {

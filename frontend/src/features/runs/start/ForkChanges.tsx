@@ -1,4 +1,5 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { errorMessage } from "@/api/client";
 import { fetchChanges, fetchValueChanges } from "@/api/routes";
 import type { Bodies, RunSummary, SpecChange } from "@/api/types";
 import { formatPlural } from "@/lib/format";
@@ -20,13 +21,15 @@ export function useValueChanges(id: string, values: Values) {
 
 export function ValueChanges({ id, values }: { id: string; values: Values }) {
   const query = useValueChanges(id, values);
+  if (query.isError) {
+    return (
+      <p role="alert" className="wrap-anywhere rounded-2 bg-error-soft px-3 py-1.5 text-error">
+        {errorMessage(query.error)}
+      </p>
+    );
+  }
   return (
-    <ChangeList
-      label="What will differ"
-      none="The loop already has this value."
-      failed="The change is not valid for this loop"
-      query={query}
-    />
+    <ChangeList label="What will differ" none="The loop already has this value." query={query} />
   );
 }
 

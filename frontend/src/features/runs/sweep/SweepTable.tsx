@@ -24,7 +24,7 @@ export function SweepTable({ sweep, variants, drawn }: SweepTableProps) {
     <table aria-label="Values" className="w-full text-sm">
       <thead>
         <tr className="text-muted text-xs [&>th]:px-2 [&>th]:py-1 [&>th]:font-medium">
-          <th className="text-right">Place</th>
+          <th className="w-16 text-right">Place</th>
           {sweep.fields.map((path, place) => (
             <th key={path} className="text-left" title={path}>
               {names[place]}
