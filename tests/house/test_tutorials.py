@@ -18,7 +18,7 @@ from coloop.spec import presets
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-QUICK = {"validate", "plan", "estimate", "doctor"}
+QUICK = {"validate", "plan", "estimate", "doctor", "launch"}
 
 
 def blocks(tutorial: Path) -> list[tuple[str, str, str]]:

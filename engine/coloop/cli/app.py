@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("interop", "Make a loop of a configuration of TRL, verl or OpenRLHF."),
     "export-to": ("interop", "Write a loop as a configuration of verl."),
     "run": ("run", "Run a loop headless, with a live progress display."),
+    "launch": ("launch", "Write the job file of a loop for Slurm, KubeRay or SkyPilot."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),
     "sweep": ("sweep", "Run a loop with several values of some settings, and compare them."),
     "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
@@ -63,7 +64,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 the line of help, which a function replaces by its docstring. A function returns the exit code, or
 None for 0."""
 
-LEAN = frozenset({"validate", "estimate", "fit", "place", "plan", "new", "presets"})
+LEAN = frozenset({"validate", "estimate", "fit", "place", "plan", "launch", "new", "presets"})
 """Commands that look at loops and end."""
 
 Spec = Annotated[

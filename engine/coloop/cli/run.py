@@ -70,6 +70,10 @@ def run_command(
             "`auto` or `host:port` connects this driver."
         ),
     ] = None,
+    wait_nodes: Annotated[
+        int,
+        typer.Option(min=1, help="Wait until the cluster at the address has so many nodes."),
+    ] = 1,
     local: Annotated[
         bool, typer.Option("--local", help="Run without Ray, in this process.")
     ] = False,
@@ -145,6 +149,7 @@ def run_command(
             checkpoint=checkpoint,
             cluster="local" if local else "ray",
             address=address,
+            nodes=wait_nodes,
             warnings=warnings,
             threads=threads,
             ends_process=True,

@@ -259,7 +259,12 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
         from coloop.workers.ray.ray_cluster import RayCluster
 
     return RayCluster(
-        plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines
+        plan,
+        settings,
+        address=request.address,
+        nodes=request.nodes,
+        run_id=folder.name,
+        deadlines=request.deadlines,
     )
 
 

@@ -41,6 +41,8 @@ class RunRequest:
     cluster: Literal["local", "ray"] = "ray"
     address: str | None = None
     """Ray: connect to this cluster; None: start one for this run."""
+    nodes: int = 1
+    """Ray: nodes that the cluster at the address must have before pools are placed."""
     sinks: Sequence[Sink] = ()
     warnings: Sequence[Diagnostic] = ()
     threads: int | None = None

@@ -60,6 +60,7 @@ class RayCluster(Cluster):
         settings: Mapping[str, HostSettings],
         *,
         address: str | None = None,
+        nodes: int = 1,
         run_id: str,
         deadlines: Deadlines | None = None,
     ) -> None:
@@ -68,6 +69,7 @@ class RayCluster(Cluster):
         self._plan = plan
         self._settings = settings
         self._address = address
+        self._nodes = nodes
         self._run_id = run_id
         self._groups: dict[str, PlacementGroup] = {}
         self._bundles: dict[str, list[int]] = {}
@@ -99,7 +101,7 @@ class RayCluster(Cluster):
         if self._address in (None, "local"):
             self._start_ray()
         else:
-            join(named_ray(self._address))
+            join(named_ray(self._address), self._nodes, self._deadlines.start_seconds)
 
     def _start_ray(self) -> None:
         elsewhere = os.environ.get("RAY_ADDRESS")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +23,26 @@ PROBE = Path(__file__).with_name("ray_probe.py")
 """Run as a file: what its package loads takes longer than an answer."""
 
 
-def join(address: str) -> None:
-    """Connect to the Ray at `host:port` or `ray://host:port`; raises `ClusterNotReached`."""
-    reach(address)
+NODE_SECONDS = 2.0
+"""Between two looks at how many nodes have come."""
+
+
+def join(address: str, nodes: int = 1, seconds: float = 0.0) -> None:
+    """Connect to the Ray at `host:port` or `ray://host:port`; raises `ClusterNotReached`.
+
+    Args:
+        nodes: that it must have; with more than one it is starting, and may not answer yet.
+        seconds: longest wait for them.
+    """
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            reach(address)
+            break
+        except ClusterNotReached:
+            if nodes == 1 or time.monotonic() > ends:
+                raise
+            time.sleep(NODE_SECONDS)
     with kept_signals():
         ray.init(
             address=address,
@@ -32,6 +50,13 @@ def join(address: str) -> None:
             logging_level=logging.WARNING,
             configure_logging=False,
         )
+    while (there := sum(node["Alive"] for node in ray.nodes())) < nodes:
+        if time.monotonic() > ends:
+            raise ClusterNotReached(
+                f"the Ray at {address} has {there} of {nodes} nodes after {seconds:.0f} s; see the "
+                "logs of `ray start` on the others, or lower --wait-nodes"
+            )
+        time.sleep(NODE_SECONDS)
 
 
 def named_ray(address: str) -> str:
