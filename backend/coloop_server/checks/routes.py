@@ -10,8 +10,9 @@ from coloop.plan.terms import Terms
 from coloop.spec import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop_server.checks import fitting, service
+from coloop_server.checks import fitting, jobs, service
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceResult
+from coloop_server.checks.jobs import JobFile, JobInput
 from coloop_server.checks.schemas import (
     CheckResult,
     DumpResult,
@@ -107,3 +108,10 @@ def explain_numbers(body: LoopInput, settings: SettingsOf) -> Terms:
 def place_loop(body: LoopInput, settings: SettingsOf) -> PlaceResult:
     """Look for a faster placement of the loop on its GPUs, and recommend training backends."""
     return fitting.place_loop(body, settings.roots)
+
+
+@router.post("/jobs", operation_id="writeJobFile")
+def write_job_file(body: JobInput, settings: SettingsOf) -> JobFile:
+    """The file that runs the loop on a cluster: machines and placement of its plan, secrets by
+    name."""
+    return jobs.job_file(body, settings.roots)

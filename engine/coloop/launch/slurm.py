@@ -46,8 +46,9 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$job/ray-token"
 rays=()
 trap 'kill "${rays[@]}" 2>/dev/null || true' EXIT
 start_ray() { # node, then where
-  on "$1" @RESOURCES@ ray start "${@:2}" @RAY@ --disable-usage-stats --block \
-    >> "$job/ray-$1.log" 2>&1 &
+  # Not `--block`, which ends all of Ray with the first of its helpers. The step stays for Ray.
+  on "$1" @RESOURCES@ bash -c 'ray start "$@" && exec sleep infinity' ray \
+    "${@:2}" @RAY@ --disable-usage-stats >> "$job/ray-$1.log" 2>&1 &
   rays+=("$!")
 }
 start_ray "${nodes[0]}" --head --node-ip-address="$head_ip" --port="${address##*:}" \

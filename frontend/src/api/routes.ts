@@ -82,6 +82,8 @@ export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
 export const fitLoop = (body: Bodies["FitLoop"], signal?: AbortSignal) =>
   read(client.POST("/api/fit", { body, ...until(signal) }));
 
+export const writeJobFile = (body: Bodies["JobInput"]) => read(client.POST("/api/jobs", { body }));
+
 export const placeLoop = (body: Bodies["LoopInput"], signal?: AbortSignal) =>
   read(client.POST("/api/place", { body, ...until(signal) }));
 

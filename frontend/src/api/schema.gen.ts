@@ -333,6 +333,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write Job File
+         * @description The file that runs the loop on a cluster: machines and placement of its plan, secrets by
+         *     name.
+         */
+        post: operations["writeJobFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/loops": {
         parameters: {
             query?: never;
@@ -4131,6 +4152,60 @@ export interface components {
          * @enum {string}
          */
         Isolation: "namespaces" | "calls" | "none";
+        /** JobFile */
+        JobFile: {
+            /**
+             * Name
+             * @description Name for the file.
+             */
+            name: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * JobInput
+         * @description A loop and what its job asks for.
+         */
+        JobInput: {
+            /**
+             * Image
+             * @description Container image that has Ray and coloop.
+             */
+            image?: string | null;
+            /**
+             * Nodes
+             * @description Machines; null: those of the loop's hardware.
+             */
+            nodes?: number | null;
+            /** Partition */
+            partition?: string | null;
+            /**
+             * Spec
+             * @description The loop as data with the keys of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Target
+             * @description Whose job file: an sbatch script, a RayJob or RayCluster of KubeRay, a task of SkyPilot.
+             * @enum {string}
+             */
+            target: "slurm" | "kuberay" | "kuberay-cluster" | "sky";
+            /**
+             * Time
+             * @description Walltime as Slurm writes it: `12:00:00`, `1-00:00:00`.
+             */
+            time?: string | null;
+            /**
+             * Volume
+             * @description Volume claim (KubeRay) or bucket (SkyPilot) of the run folders.
+             */
+            volume?: string | null;
+            /**
+             * Yaml
+             * @description The loop as YAML text; findings then have line and column.
+             */
+            yaml?: string | null;
+        };
         /** JsonSchema */
         JsonSchema: {
             /** $Defs */
@@ -8386,6 +8461,8 @@ export type HubModel = components['schemas']['HubModel'];
 export type ImportedLoop = components['schemas']['ImportedLoop'];
 export type InputInfo = components['schemas']['InputInfo'];
 export type Isolation = components['schemas']['Isolation'];
+export type JobFile = components['schemas']['JobFile'];
+export type JobInput = components['schemas']['JobInput'];
 export type JsonSchema = components['schemas']['JsonSchema'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type KeptCheckpoints = components['schemas']['KeptCheckpoints'];
@@ -10358,6 +10435,120 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HubModel"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    writeJobFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobInput"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobFile"];
                 };
             };
             /** @description Bad Request */

@@ -2,6 +2,7 @@ import { useLocation } from "wouter";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { MergeChoices } from "@/features/history/MergeChoices";
+import { JobFileDialog } from "@/features/loops/JobFileDialog";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { SaveBlockDialog } from "@/features/palette/SaveBlockDialog";
 import { Gallery } from "@/features/presets/Gallery";
@@ -27,6 +28,7 @@ export function Dialogs() {
       <DialogOnce name="confirmRun" of={ConfirmRunDialog} />
       <DialogOnce name="gallery" of={GalleryDialog} />
       <DialogOnce name="history" of={HistoryDialog} />
+      <DialogOnce name="jobFile" of={JobFileDialog} />
       <DialogOnce name="newLoop" of={NewLoopDialog} />
       <DialogOnce name="saveBlock" of={SaveBlockDialog} />
       <DialogOnce name="tryValues" of={TryValuesDialog} />

@@ -11,6 +11,7 @@ export type DialogName =
   | "confirmRun"
   | "history"
   | "tryValues"
+  | "jobFile"
   | null;
 
 export const useDialogs = create<{ open: DialogName }>()(() => ({ open: null }));

@@ -241,6 +241,7 @@ function useLoopActions(): Action[] {
       ofLoop("tryValues", "Try values: a sweep", "", () => tryValues(null)),
       ofLoop("export", "Export YAML", "mod+e", () => void exportYaml()),
       ofLoop("exportPng", picture, "mod+shift+e", () => void exportPng()),
+      ofLoop("exportJob", "Export for a cluster", "", () => showDialog("jobFile")),
       ofLoop("history", "History of this loop", "", () => showDialog("history")),
       help("about", "About this loop", "", about.open, { isEnabled: () => about.preset !== null }),
       ofLoop("newLoop", "New loop", "", () => showDialog("newLoop")),

@@ -15,6 +15,7 @@ import {
   Redo2,
   Route,
   Search,
+  Server,
   TriangleAlert,
   Undo2,
 } from "lucide-react";
@@ -132,6 +133,7 @@ function MoreMenu() {
         {item(LayoutGrid, "Preset gallery", () => showDialog("gallery"), "G")}
         {item(FileUp, "Import YAML or a picture…", importing.ask)}
         {item(ImageDown, "Export as a picture", () => void exportPng())}
+        {item(Server, "Export for a cluster…", () => showDialog("jobFile"))}
         {item(HistoryIcon, "History of this loop", () => showDialog("history"))}
         {preset === null ? null : item(Info, "About this loop", open)}
         <MenuSeparator />

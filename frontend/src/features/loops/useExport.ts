@@ -42,7 +42,7 @@ async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** The YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
-function useLoopText(): () => Promise<string> {
+export function useLoopText(): () => Promise<string> {
   const { loopId, store, sync, syncStore } = useOpenLoop();
   return useCallback(async () => {
     leaveField();
