@@ -74,7 +74,7 @@ OURS: dict[str, set[str]] = {
     "plan": {"spec", "plan.settings", "errors"},
     "plan.cost": {"spec", "plan.settings", "plan", "errors"},
     "plan.terms": {"spec", "plan.settings", "plan", "plan.cost"},
-    "launch": {"spec", "plan", "errors"},
+    "launch": {"spec", "plan", "errors", "workers.ray.ray_settings"},
     "validate": {
         *("spec", "plan.settings", "plan", "plan.cost", "errors", "data.templates", "data.chats"),
         *("data.files", "data.json_schemas", "sandbox", "sandbox.inside.parsing"),

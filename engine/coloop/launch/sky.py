@@ -47,8 +47,10 @@ if [[ "$SKYPILOT_NODE_RANK" -ne 0 ]]; then
   while ray health-check --address "$address" > /dev/null 2>&1; do sleep 10; done
   exit 0
 fi
+# Not `ray stop` at the end, which would end SkyPilot's own Ray as well.
 ray start --head --node-ip-address="$head_ip" --port=6399 --include-dashboard=false \
-  @RAY@ --disable-usage-stats
+  @RAY@ --disable-usage-stats --block &
+ray=$!
 if [[ -f @RUNS@/@NAME@/spec.yaml ]]; then
   what=(--resume @NAME@)
 else
@@ -57,7 +59,7 @@ fi
 status=0
 coloop run "${what[@]}" --runs-dir @RUNS@ --address "$address" \
   --wait-nodes "$SKYPILOT_NUM_NODES" || status=$?
-ray stop
+kill "$ray" && wait "$ray" || true
 exit "$status"
 """
 

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Mapping
 
 from coloop.launch.job import DRIVER_CORES, Job
+from coloop.workers.ray.ray_settings import PATIENCE
 
 BEFORE_END_SECONDS = 300
 """How long before the walltime ends a run is asked to stop: time for the stage and a checkpoint."""
@@ -43,11 +44,12 @@ address="$head_ip:$((20000 + SLURM_JOB_ID % 20000))"
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$job/ray-token"
 (umask 077; python -c 'import secrets; print(secrets.token_hex(32))' > "$RAY_AUTH_TOKEN_PATH")
 
+@PATIENCE@
 rays=()
 trap 'kill "${rays[@]}" 2>/dev/null || true' EXIT
 start_ray() { # node, then where
-  # Not `--block`, which ends all of Ray with the first of its helpers. The step stays for Ray.
-  on "$1" @RESOURCES@ bash -c 'ray start "$@" && exec sleep infinity' ray \
+  # Ray gives up a node that takes over 30 s to start, as with libraries on a slow file system.
+  on "$1" @RESOURCES@ bash -c 'for _ in 1 2 3; do ray start "$@" --block; sleep 5; done' ray \
     "${@:2}" @RAY@ --disable-usage-stats >> "$job/ray-$1.log" 2>&1 &
   rays+=("$!")
 }
@@ -122,6 +124,7 @@ def sbatch_script(job: Job) -> str:
         "RUNS": shlex.quote(options.runs_dir),
         "ENDS": LOOP_ENDS,
         "RESOURCES": resources,
+        "PATIENCE": "export " + " ".join(f"{name}={value}" for name, value in PATIENCE.items()),
         "RAY": f"--num-cpus={cores - DRIVER_CORES} --num-gpus={gpus}",
     }
     return "\n".join(head) + "\n" + filled(BODY, values, job.loop)

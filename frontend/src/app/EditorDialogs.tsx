@@ -39,6 +39,7 @@ const NAMES: readonly DialogName[] = [
   "confirmRun",
   "gallery",
   "history",
+  "jobFile",
   "newLoop",
   "saveBlock",
   "tryValues",

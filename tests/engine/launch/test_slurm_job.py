@@ -82,7 +82,7 @@ def test_a_job_over_two_machines_that_loses_one_resumes_when_it_is_queued_again(
         wait_for(lambda: again.poll() is not None, machines)
 
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
-    states = [event["state"] for event in events if event["type"] == "run_state"]
+    states = [event["state"] for event in events if event["type"] == "run.state"]
     assert lost == 3
     assert again.returncode == 0, machines.log[-3000:]
     assert states[-1] == "finished"

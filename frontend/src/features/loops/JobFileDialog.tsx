@@ -8,6 +8,7 @@ import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { RadioCards } from "@/ui/RadioCards";
+import { RichText } from "@/ui/RichText";
 import { useLoopText } from "./useExport";
 
 type Target = components["schemas"]["JobInput"]["target"];
@@ -23,9 +24,11 @@ const LABELS: Record<Option, { label: string; placeholder: string }> = {
   time: { label: "Walltime", placeholder: "1-00:00:00" },
   partition: { label: "Partition", placeholder: "the default" },
   image: { label: "Image with Ray and coloop", placeholder: "registry/coloop:tag" },
-  volume: { label: "Volume or bucket of the runs", placeholder: "s3://runs" },
+  volume: { label: "Bucket of the run folders", placeholder: "s3://runs" },
   nodes: { label: "Machines", placeholder: "as the hardware of the loop" },
 };
+
+const CLAIM = { label: "Volume claim of the run folders", placeholder: "named like the loop" };
 
 const ASKED: Partial<Record<Target, { needed: Option[]; more: Option[] }>> = {
   slurm: { needed: ["time"], more: ["partition", "nodes"] },
@@ -103,6 +106,7 @@ function JobForm({ id, onBusy }: { id: string; onBusy: (isBusy: boolean) => void
           <OptionField
             key={`${target}.${option}`}
             option={option}
+            words={option === "volume" && target === "kuberay" ? CLAIM : LABELS[option]}
             value={values[option]}
             isNeeded={needed.includes(option)}
             onChange={(value) => setValues((before) => ({ ...before, [option]: value }))}
@@ -111,7 +115,7 @@ function JobForm({ id, onBusy }: { id: string; onBusy: (isBusy: boolean) => void
       </div>
       {problem === null ? null : (
         <p role="alert" className="rounded-2 bg-error-soft px-3 py-2 text-sm">
-          {problem}
+          <RichText text={problem} />
         </p>
       )}
     </form>
@@ -120,14 +124,15 @@ function JobForm({ id, onBusy }: { id: string; onBusy: (isBusy: boolean) => void
 
 interface OptionFieldProps {
   option: Option;
+  words: { label: string; placeholder: string };
   value: string;
   isNeeded: boolean;
   onChange: (value: string) => void;
 }
 
-function OptionField({ option, value, isNeeded, onChange }: OptionFieldProps) {
+function OptionField({ option, words, value, isNeeded, onChange }: OptionFieldProps) {
   const id = useId();
-  const { label, placeholder } = LABELS[option];
+  const { label, placeholder } = words;
   return (
     <div className="flex flex-col gap-1">
       <label htmlFor={id} className="text-muted text-sm">
