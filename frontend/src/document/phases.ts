@@ -12,8 +12,11 @@ export function isGroup(phase: JsonObject): boolean {
   return Array.isArray(phase.phases);
 }
 
+/** The same for every loop without one, as what reads it compares. */
+const NO_SCHEDULE: JsonObject = {};
+
 export function schedule(document: LoopDocument): JsonObject {
-  return isObject(document.rest.schedule) ? document.rest.schedule : {};
+  return isObject(document.rest.schedule) ? document.rest.schedule : NO_SCHEDULE;
 }
 
 export function phaseList(document: LoopDocument, parent: PhasePath): JsonObject[] | null {

@@ -82,6 +82,14 @@ describe("the schedule in proportion", () => {
   });
 });
 
+it("a loop without a schedule has a strip", () => {
+  const document = smallLoop();
+  delete document.rest.schedule;
+  render(<ScheduleStrip />, { wrapper: insideLoop({ document }).wrapper });
+
+  expect(screen.queryByRole("list", { name: "Values that change" })).toBeNull();
+});
+
 it("a press chooses the phase, and a ramp is a chip", () => {
   const document = loop({
     phases: [judge(40), { repeat: 3, phases: [rl(3), judge(1)] }],
