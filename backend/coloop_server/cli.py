@@ -148,6 +148,7 @@ def run_server(
     settings: Settings, listener: socket.socket, lock: DataLock, *, open_browser: bool
 ) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # every request to the hub
     app = create_app(settings, lock)
     collecting.less_often_until_exit()
     config = uvicorn.Config(

@@ -17,7 +17,7 @@ from coloop.cli.fetching import fetch
 from coloop.cli.output import console, fail, print_json, table_of
 from coloop.errors import ColoopError, PresetNotFound
 from coloop.hub.about import HubModel, describe_model
-from coloop.hub.fits import TOKENS, WAYS, Fit, fits, hardware_here, hardware_words
+from coloop.hub.fits import PROMPTS, TOKENS, WAYS, Fit, fits, hardware_here, hardware_words
 from coloop.hub.listing import ModelHere, models_here
 from coloop.spec import presets
 from coloop.units import gib
@@ -146,7 +146,10 @@ def _print_model(
             table.add_row(f"{machine}, {WAYS[fit.way]}", _verdict(fit))
     out.print(f"[bold]{escape(repo.id)}[/] ({escape(model.model_type or 'no config')})")
     out.print(table)
-    out.print(f"[dim]training: GRPO, 8 completions of up to {TOKENS} tokens to each prompt[/]")
+    out.print(
+        f"[dim]training: GRPO, 8 completions of up to {TOKENS} tokens to each of {PROMPTS} "
+        "prompts[/]"
+    )
     if model.refusal is not None:
         out.print(f"[yellow]coloop does not load it: {escape(model.refusal)}[/]")
     else:

@@ -21,6 +21,8 @@ from coloop.spec.placement import Hardware
 SMI_SECONDS: Final = 10
 TOKENS: Final = 512
 """Of a completion in the loop that is estimated."""
+PROMPTS: Final = 4
+"""Of a step, with eight completions to each."""
 LORA: Final = {"rank": 16, "alpha": 32}
 WAYS: Final = {"full": "all weights", "lora": "LoRA adapter"}
 
@@ -58,6 +60,9 @@ def _fit(way: str, hardware: Mapping[str, Any], root: Path) -> Fit:
         [
             Change(op="set", path="nodes.actor.model", value=model),
             Change(op="set", path="nodes.actor.rollout.max_new_tokens", value=TOKENS),
+            Change(op="set", path="nodes.problems.rows_per_step", value=PROMPTS),
+            Change(op="set", path="nodes.held_out.rows_per_step", value=PROMPTS),
+            Change(op="set", path="schedule", value={"steps": 1}),
             Change(op="set", path="hardware", value=dict(hardware)),
         ],
     )

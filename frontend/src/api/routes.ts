@@ -42,6 +42,20 @@ export const saveBlock = (body: Bodies["NewBlock"]) => read(client.POST("/api/bl
 export const deleteBlock = (block: string) =>
   read(client.DELETE("/api/blocks/{block_id}", { params: { path: { block_id: block } } }));
 
+export const fetchHub = () => read(client.GET("/api/hub"));
+
+export const describeHubModel = (body: Bodies["NamedModel"], signal?: AbortSignal) =>
+  read(client.POST("/api/hub/models", { body, ...(signal ? { signal } : {}) }));
+
+export const previewHubDataset = (body: Bodies["NamedRows"], signal?: AbortSignal) =>
+  read(client.POST("/api/hub/datasets", { body, ...(signal ? { signal } : {}) }));
+
+export const startDownload = (body: Bodies["NewDownload"]) =>
+  read(client.POST("/api/hub/downloads", { body }));
+
+export const cancelDownload = (key: string) =>
+  read(client.DELETE("/api/hub/downloads/{key}", { params: { path: { key } } }));
+
 export const fetchPresetNames = () => read(client.GET("/api/presets/names"));
 
 export const fetchAboutPreset = (name: string) =>

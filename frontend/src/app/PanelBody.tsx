@@ -1,6 +1,7 @@
 import type { ComponentType } from "react";
 import { DatasetPanel } from "@/features/dataset/DatasetPanel";
 import { MemoryPanel } from "@/features/hardware/MemoryPanel";
+import { ModelsPanel } from "@/features/models/ModelsPanel";
 import { PlanPanel } from "@/features/plan/PlanPanel";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
 import { LogPanel } from "@/features/runs/live/LogPanel";
@@ -17,6 +18,7 @@ const BODIES: Record<PanelId, ComponentType> = {
   plan: PlanPanel,
   problems: ProblemsPanel,
   memory: MemoryPanel,
+  models: ModelsPanel,
   yaml: YamlPanel,
 };
 

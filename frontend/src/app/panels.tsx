@@ -28,6 +28,7 @@ export const PANELS: Record<PanelId, Panel> = {
     Note: ProblemCount,
   },
   memory: { label: "Memory and time", pages: ["loop"], keys: "" },
+  models: { label: "Models", pages: ["loop"], keys: "" },
   yaml: { label: "YAML", pages: ["loop", "run"], keys: "y" },
 };
 

@@ -57,6 +57,14 @@ export async function addFile(open: Open, file: File, where: Where): Promise<str
   }
 }
 
+/** A new dataset that reads a file which is on the server already. */
+export async function addStored(open: Open, path: string): Promise<void> {
+  const source = { type: "file", path };
+  const columns = await readColumns(open.catalog, source);
+  rememberColumns(path, columns);
+  put(open, source, guessColumns(columns), `Add ${path.split("/").at(-1)}`, {});
+}
+
 /** Whether the text has rows, which are a dataset then. */
 export async function addRows(open: Open, text: string, where: Where): Promise<boolean> {
   const rows = pastedRows(text);

@@ -12,6 +12,7 @@ export type PanelId =
   | "plan"
   | "problems"
   | "memory"
+  | "models"
   | "yaml";
 
 const DEFAULTS = {
@@ -22,7 +23,9 @@ const DEFAULTS = {
   isInspectorOpen: true,
   isDockOpen: false,
   dockTab: "schedule" as PanelId,
-  dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 } as Partial<Record<PanelId, number>>,
+  dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360, models: 360 } as Partial<
+    Record<PanelId, number>
+  >,
   runTab: "samples" as PanelId,
   /** Zero, as for the charts' width: a share of the window. */
   runDockHeight: 0,

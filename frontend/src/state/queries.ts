@@ -2,6 +2,7 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import {
   fetchBlocks,
   fetchCatalog,
+  fetchHub,
   fetchLoopPresets,
   fetchRunCurves,
   searchLoops,
@@ -25,6 +26,16 @@ export function useBlocks(): readonly Block[] {
 }
 
 const NO_BLOCKS: readonly Block[] = [];
+
+const POLL_MS = 700;
+
+/** Models and datasets on this machine, and downloads; asked again while one goes on. */
+export const hubQuery = queryOptions({
+  queryKey: ["hub"],
+  queryFn: () => fetchHub(),
+  refetchInterval: ({ state }) =>
+    state.data?.downloads.some(({ state: now }) => now === "running") ? POLL_MS : false,
+});
 
 export const catalogQuery = queryOptions({
   queryKey: ["catalog"],

@@ -27,6 +27,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   "api/types.ts": ["value", "template"],
   "document/references.ts": ["template"],
   "features/inspector/form/UnionField.tsx": ["value"],
+  "features/models/OnHub.tsx": ["dataset"],
+  "features/models/FoundDataset.tsx": ["dataset"],
   "ui/KindIcon.tsx": ["filter", "search"],
 };
 
@@ -41,6 +43,7 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "document/suggestions.ts": ["metrics", "pools"],
   "features/canvas/": ["code", "node", "select", "source", "text"],
   "features/hardware/": ["link", "part", "tokens"],
+  "features/models/": ["cache", "model"],
   "features/inspector/form/": ["code", "json", "regex", "select", "text"],
   "features/samples/SampleTable.tsx": ["best"],
   "features/timeline/TimelinePanel.tsx": ["all"],
