@@ -46,6 +46,14 @@ READERS: dict[str, tuple[str, ...]] = {
         ),
         "spec/nodes/__init__.py",
     ),
+    "EnvironmentNode": ("runtime/roles/environment.py", "spec/nodes/environment.py"),
+    **dict.fromkeys(
+        ("PythonEnvironment", "EnvironmentProcesses"), ("runtime/roles/rows/outside.py",)
+    ),
+    **dict.fromkeys(
+        ("EntryEnvironment", "TextArenaEnvironment"),
+        ("data/tools/bridges.py", "runtime/roles/rows/outside.py"),
+    ),
     "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes/__init__.py",),
     "LabelCrossEntropy": (

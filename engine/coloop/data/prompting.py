@@ -23,11 +23,15 @@ from coloop.spec.reading import PromptTemplate, Read
 class PromptProgram:
     node: str
     template: PromptTemplate
+    text_field: str = "template.text"
+    """The field with `template.text`, for messages."""
 
     @classmethod
-    def from_template(cls, template: PromptTemplate, *, node: str) -> Self:
+    def from_template(
+        cls, template: PromptTemplate, *, node: str, text_field: str = "template.text"
+    ) -> Self:
         """Compile its texts; a UserCodeError names the invalid field."""
-        program = cls(node=node, template=template)
+        program = cls(node=node, template=template, text_field=text_field)
         check_texts(node, ((field_name, source) for field_name, _, source in program._texts()))
         return program
 
@@ -62,7 +66,7 @@ class PromptProgram:
     def _texts(self) -> list[tuple[str, str, str]]:
         """(field, role, source) of each text."""
         if self.template.text is not None:
-            return [("template.text", "user", self.template.text)]
+            return [(self.text_field, "user", self.template.text)]
         return [
             (f"template.messages.{index}.content", message.role, message.content)
             for index, message in enumerate(self.template.messages or ())

@@ -17,6 +17,7 @@ from coloop.spec.heads import head_of, heads_of_group, label_words
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import (
     RUNNABLE_KINDS,
+    EnvironmentNode,
     EvaluateNode,
     Node,
     RewardNode,
@@ -43,6 +44,7 @@ HANDLES: Final = {
         {("policy", "policy"), ("check", "outcome"), ("check", "value"), ("tool", "tools")}
     ),
     "tool": frozenset({("tool", "tools"), ("policy", "policy")}),
+    "environment": frozenset({("policy", "policy")}),
 }
 """Handles that each node kind calls, as (source port, target port)."""
 WRITER_HANDLES: Final = frozenset({("tool", "tools")})
@@ -86,6 +88,8 @@ def check_parts(spec: LoopSpec) -> Iterator[Diagnostic]:
             lineage = lineage or compute_lineage(spec)[0]
             yield from _check_search(spec, name, node, lineage)
             yield from _check_callees(spec, name, node)
+        if isinstance(node, EnvironmentNode):
+            yield from _check_players(spec, name, node)
         if isinstance(node, EvaluateNode):
             yield from _check_measured_ports(name, node)
         yield from _check_algorithms(spec, name)
@@ -380,6 +384,23 @@ def _check_callees(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Diag
         if getattr(spec.nodes[edge.source.node], "type", None) != "environment":
             what = f"the tool `{edge.source.node}` in a search, which moves from state to state"
             yield refusal(what, f"{at}.tools", "connect a tool of `type: environment`")
+
+
+def _check_players(spec: LoopSpec, name: str, node: EnvironmentNode) -> Iterator[Diagnostic]:
+    """Policies that cannot play, and more of them than seats."""
+    players = spec.graph.edges_into(name, "policy")
+    for edge in players:
+        policy, kind = edge.source.node, spec.kind_of(edge.source.node)
+        if kind != "actor":
+            what = f"an environment with the policy of a {kind} (`{policy}`)"
+            yield refusal(what, f"nodes.{name}.policy", "connect an actor")
+        elif turns_of(spec, policy) is not None:
+            what = f"a policy with tools in an environment (policy `{policy}`)"
+            hint = "give the environment a policy without tools"
+            yield refusal(what, f"nodes.{policy}.rollout.turns", hint)
+    if node.players is not None and len(players) > node.players:
+        what = f"{len(players)} policies on {node.players} seats (node `{name}`)"
+        yield refusal(what, f"nodes.{name}.players", "raise `players`, or remove edges")
 
 
 def _scores_alone(spec: LoopSpec, name: str) -> bool:

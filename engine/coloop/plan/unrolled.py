@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coloop.plan.closure import WRITES, Goals
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
@@ -298,6 +298,10 @@ def _serving_stages(node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ..
     return tuple(stage for stage in unrolling.sources_of(serving) if stage.verb == "score")
 
 
+PLAYED: Final = frozenset({"environment"})
+"""Kinds in whose stage policies write with the sampling of the evaluation."""
+
+
 def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]:
     """Nodes that generate in the slice, without those downstream of another such node."""
     sources = {edge.key: edge.source.node for edge in spec.edges}
@@ -308,7 +312,7 @@ def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]
     writers = [
         stage.node
         for stage in stages
-        if rollout_of(spec, stage.node) is not None
+        if (rollout_of(spec, stage.node) is not None or spec.kind_of(stage.node) in PLAYED)
         and stage.verb == WRITES.get(spec.nodes[stage.node].kind)
     ]
     return tuple(node for node in writers if above[node].isdisjoint(writers))

@@ -47,7 +47,12 @@ def read_code(path: Path) -> CodeFile:
         ValueError: a file cannot be decoded, or there are more than 200 files or 4 MiB.
     """
     source = text_of(path, path.name)
-    folder = path.parent.resolve()
+    return CodeFile(source, modules_beside(source, path.parent.resolve()))
+
+
+def modules_beside(source: str, folder: Path) -> dict[str, str]:
+    """By dotted name, the modules of a folder that a source imports, directly or indirectly. Raises
+    what `read_code` raises."""
     modules: dict[str, str] = {}
     left = [(name, "") for name in imports_of(source)]
     seen: set[str] = set()
@@ -68,7 +73,7 @@ def read_code(path: Path) -> CodeFile:
                     )
                 inner = part if module.endswith(".__init__") else part.rpartition(".")[0]
                 left += [(imported, inner) for imported in imports_of(text)]
-    return CodeFile(source, modules)
+    return modules
 
 
 def text_of(path: Path, name: str) -> str:

@@ -53,11 +53,13 @@ END_SECONDS: Final = 10.0
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
     "LC_ALL": "C.UTF-8",
+    "HOME": "/",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-"""All environment variables of the child. The hash seed makes sets iterate in a fixed order."""
+"""All environment variables of the child. The hash seed makes sets iterate in a fixed order; some
+libraries look for a home folder when they are imported."""
 
 
 Scored = float | list[float | None] | None

@@ -183,6 +183,17 @@ ROLLOUT_COLUMNS: Final = (
 TREE_COLUMNS: Final = (*ROLLOUT_COLUMNS, "share")
 """Columns of rows from a search tree: also their share of the visits."""
 
+EPISODE_COLUMNS: Final = (
+    "seat",
+    "turn",
+    "episode",
+    "observation",
+    "action",
+    "invalid",
+    "reason",
+)
+"""Columns of a turn in an environment."""
+
 PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected")
 """Standard columns of every pair that a node makes."""
 

@@ -7,14 +7,6 @@ from coloop.spec.base import Section, Whole, setting
 from coloop.spec.installed import records
 from coloop.spec.plugins import ToolPlugin
 
-ENVIRONMENT_SIGNATURE = (
-    "class Environment:\n"
-    "    def reset(self, row):\n"
-    "        return row['prompt']\n"
-    "    def step(self, text):\n"
-    "        return {'observation': '', 'reward': 0.0, 'score': 0.0, 'done': True}\n"
-)
-
 OWN_TYPES: Final = ("python", "calculator", "search", "environment", "model")
 
 PLUGINS: Final[dict[str, ToolPlugin]] = records("coloop.tools", ToolPlugin, OWN_TYPES)

@@ -186,8 +186,8 @@ class Credit(Section):
         None, level="advanced", choices="groupings", reference="node"
     )
     """What the rows of one group, or of one moving baseline, have in common: `prompt`, `role`,
-    `round`, `source` (the dataset), node ids. Null: their prompt row; for a moving baseline
-    `source` and `role`."""
+    `round`, `source` (the dataset), `state` (the text that was read), node ids. Null: their prompt
+    row; for a moving baseline `source` and `role`."""
     rounds: RoundsCredit | None = setting(None, level="advanced")
     """Credit over rounds; null: a row counts for its own round."""
     class_weights: ClassWeights | None = setting(None, level="advanced")

@@ -17,6 +17,7 @@ from coloop.spec.nodes import (
     ActorNode,
     BufferNode,
     DatasetNode,
+    EnvironmentNode,
     FilterNode,
     Node,
     RewardNode,
@@ -417,6 +418,10 @@ def offered_names(tables: Iterable[Table]) -> list[str]:
     return sorted(offered - {TASK_COLUMN})
 
 
+TURN_NAMES: Final = frozenset({"observation", "seat", "turn", "completion"})
+"""Names in the texts of an environment besides the columns of the row."""
+
+
 def own_tables(facts: Facts, name: str) -> list[Table]:
     if name in facts.walk.stuck:
         return []
@@ -430,6 +435,9 @@ def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
         if node.code is not None:
             extra |= returned_keys(node.code) or frozenset()
         return [Table(names=table.names, extra=extra) for table in tables]
+    if isinstance(node, EnvironmentNode):
+        # what an environment shows is not known
+        return [Table(names=table.names.opened(name), extra=TURN_NAMES) for table in tables]
     if not isinstance(node, VerifierNode | RewardNode):
         return tables
     is_reward = isinstance(node, RewardNode)

@@ -19,7 +19,7 @@ from coloop.spec.shaping import GROUP_RULES
 from coloop.validate.facts import Facts, a, corrections
 from coloop.validate.metrics import check_metric
 
-GROUP_WORDS: Final = frozenset({"prompt", "role", "round", "source"})
+GROUP_WORDS: Final = frozenset({"prompt", "role", "round", "source", "state"})
 """Values of `group_by` that are not names of nodes."""
 
 ROW_GIVERS: Final = frozenset({"dataset", "template", "filter", "buffer"})

@@ -205,6 +205,18 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
         "roles/test_trees.py::test_a_tree_proves_what_a_slow_reference_proves",
         "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
     ),
+    ("environment", "python"): (
+        "roles/test_environment.py::test_policies_act_in_turns_and_each_row_belongs_to_its_writer",
+        "roles/test_environment.py::test_what_an_environment_does_wrong_is_named",
+    ),
+    ("environment", "entry"): (
+        "tools/test_bridges.py::test_a_gymnasium_class_is_an_environment",
+        "roles/test_environment.py::test_a_class_that_is_not_there_is_named",
+    ),
+    ("environment", "textarena"): (
+        "tools/test_textarena.py::test_a_game_of_two_players_is_played_to_its_end",
+        "tools/test_textarena.py::test_a_game_that_is_not_there_is_named",
+    ),
     ("evaluate", "other rows"): (
         "roles/test_evaluate.py::test_the_probes_rows_stand_under_the_name_of_those_they_replace",
         "roles/test_evaluate.py::test_a_probe_moves_no_cursor_and_draws_the_same_again",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from coloop.spec.data import Source
+from coloop.spec.environment import EnvironmentSource
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.reward import RewardSource
 
@@ -63,7 +64,7 @@ METHOD: Final = {
     "search": "method",
 }
 """By kind, the field that says its method; every value of it has a form."""
-SOURCES: Final = {"dataset": Source, "reward": RewardSource}
+SOURCES: Final = {"dataset": Source, "reward": RewardSource, "environment": EnvironmentSource}
 """By kind, the union of what its rows or numbers come from; each has a form."""
 
 FORMS: Final[Mapping[str, Mapping[str, Is]]] = {
@@ -132,6 +133,7 @@ FORMS: Final[Mapping[str, Mapping[str, Is]]] = {
         for name in ("python", "calculator", "search", "environment", "model")
     },
     "search": {name: _method(name) for name in ("monte_carlo", "binary_search", "puct", "and_or")},
+    "environment": {name: _at("source.type", name) for name in ("python", "entry", "textarena")},
     "evaluate": {
         "other rows": _has("instead_of"),
         "the step's tables": lambda node: not node.get("instead_of") and not node.get("of"),

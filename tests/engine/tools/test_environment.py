@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.data.tools.bridges import instances
+from coloop.data.tools.environment import EnvironmentTool
+from coloop.data.tools.instances import UserEnvironment
 from coloop.data.tools.proof import ProofEnvironment, State
 from coloop.data.tools.protocol import Caller, ToolFailure
 from coloop.errors import UserCodeError
+from coloop.sandbox.code_files import CodeFile
 
 CODE = """
 import random
@@ -40,9 +43,13 @@ def caller(answer: int = 7, seed: int = 1) -> Caller:
     return Caller(columns={"answer": str(answer)}, seed=seed, shared_seed=5)
 
 
+def made(code: str, seconds: float) -> UserEnvironment:
+    return UserEnvironment("desk", instances(CodeFile(code, {})), seconds)
+
+
 @pytest.fixture
 def tool() -> Iterator[EnvironmentTool]:
-    tool = EnvironmentTool(UserEnvironment("desk", CODE, 0.5))
+    tool = EnvironmentTool(made(CODE, 0.5))
     yield tool
     tool.close()
 
@@ -101,7 +108,7 @@ def test_what_a_step_does_wrong_is_told(tool: EnvironmentTool, text: str, reason
 def test_a_step_that_gives_something_else_is_told(said: str, reason: str) -> None:
     code = "class Environment:\n  def reset(self, row): return ''"
     code += f"\n  def step(self, text): return {said}"
-    tool = EnvironmentTool(UserEnvironment("desk", code, 5.0))
+    tool = EnvironmentTool(made(code, 5.0))
 
     with pytest.raises(ToolFailure, match=reason):
         tool.open(caller()).answer({"text": "1"}, go_on)
@@ -109,7 +116,7 @@ def test_a_step_that_gives_something_else_is_told(said: str, reason: str) -> Non
 
 
 def test_code_that_cannot_be_loaded_is_an_error_at_once() -> None:
-    environment = UserEnvironment("desk", "import nothing_of_the_kind", 5.0)
+    environment = made("import nothing_of_the_kind", 5.0)
 
     with pytest.raises(UserCodeError, match=r"desk.*nothing_of_the_kind"):
         environment.check()

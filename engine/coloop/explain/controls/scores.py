@@ -23,7 +23,7 @@ from coloop.spec.ports import PortType
 
 PASSING = frozenset({"filter", "buffer", "pairs", "template"})
 """Kinds through which a score decides which rows are taught."""
-SCORERS = frozenset({"reward", "verifier", "search"})
+SCORERS = frozenset({"reward", "verifier", "search", "environment"})
 MOVED = ("aggregate", "take")
 """Options of an edge that say which score a learner's row gets."""
 

@@ -10,6 +10,7 @@ from coloop.runtime.roles.buffer import BufferRole
 from coloop.runtime.roles.credit.credit import CreditRole
 from coloop.runtime.roles.critic import CriticRole
 from coloop.runtime.roles.dataset import DatasetRole
+from coloop.runtime.roles.environment import EnvironmentRole
 from coloop.runtime.roles.evaluate import EvaluateRole
 from coloop.runtime.roles.filter import FilterRole
 from coloop.runtime.roles.group import GroupRole
@@ -27,6 +28,7 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
     "buffer": BufferRole,
     "critic": CriticRole,
     "dataset": DatasetRole,
+    "environment": EnvironmentRole,
     "evaluate": EvaluateRole,
     "filter": FilterRole,
     "pairs": PairsRole,

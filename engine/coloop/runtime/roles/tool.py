@@ -4,13 +4,15 @@ for the whole run: an index, processes of environments.
 
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
+from coloop.data.tools import bridges
 from coloop.data.tools.builtin import Calculator, Index, PythonTool, Search, texts_of
-from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
+from coloop.data.tools.environment import EnvironmentTool
+from coloop.data.tools.instances import UserEnvironment
 from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import Tool
 from coloop.runtime.roles.generation.policy_tool import PolicyTool
 from coloop.runtime.roles.protocol import Context, NodeRole
-from coloop.runtime.roles.rows.outside import code_of
+from coloop.runtime.roles.rows.outside import code_of, environment_of
 from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.spec.tools import PLUGINS
@@ -59,10 +61,11 @@ class ToolRole(NodeRole[ToolNode]):
         section = self.section
         if section.name is not None:
             return EnvironmentTool(ProofEnvironment())
-        code = code_of(self._node, section, "file", context)
-        environment = UserEnvironment(
-            self._node, code.source, section.timeout_seconds, modules=code.modules
-        )
+        if section.source is not None:
+            environment = environment_of(self._node, section.source, 1, context)
+        else:
+            code = bridges.instances(code_of(self._node, section, "file", context))
+            environment = UserEnvironment(self._node, code, section.timeout_seconds)
         environment.check()
         return EnvironmentTool(environment)
 

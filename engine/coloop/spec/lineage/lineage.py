@@ -255,8 +255,8 @@ class Lineage:
         return frozenset({node, *map(birth, levels)})
 
     def own_levels(self, node: str) -> Levels:
-        """Levels of rows that this node wrote: its rollouts, searches with its policy, buffers of
-        both."""
+        """Levels of rows that this node wrote: its rollouts, searches and episodes with its policy,
+        buffers of these."""
         return self._own_levels.get(node, NO_LEVELS)
 
     def writers(self, level: Level) -> frozenset[str]:
@@ -386,9 +386,9 @@ class Lineage:
             if self.writes(name):
                 for level in self.levels(name, "rollouts"):
                     writers.setdefault(level, set()).add(name)
-        for policy, searches in self.walk.driven.items():
-            for search in searches:
-                for level in self.levels(search, "rollouts"):
+        for policy, drivers in self.walk.driven.items():
+            for driver in drivers:
+                for level in self.levels(driver, "rollouts"):
                     writers.setdefault(level, set()).add(policy)
         buffers = [name for name, node in self.spec.nodes.items() if node.about.outlives_step]
         for _ in buffers:

@@ -92,12 +92,12 @@ class Walk:
 
     @cached_property
     def driven(self) -> Mapping[str, tuple[str, ...]]:
-        """For a policy that searches drive: those searches."""
+        """For a policy that searches or environments drive: those nodes."""
         by_policy: defaultdict[str, list[str]] = defaultdict(list)
         for edge in self.edges:
-            if edge.target.port == "policy" and self.kinds[edge.target.node] == "search":
+            if edge.target.port == "policy" and self.kinds[edge.target.node] in DRIVERS:
                 by_policy[edge.source.node].append(edge.target.node)
-        return {name: tuple(searches) for name, searches in by_policy.items()}
+        return {name: tuple(drivers) for name, drivers in by_policy.items()}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -220,6 +220,13 @@ SCORE_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     kind: node.about.scores for kind, node in NODE_CLASSES.items() if node.about.scores
 }
 """By kind, the inputs that bring scores. Without row inputs, the scored rows are its rows."""
+
+DRIVERS: Final = frozenset(
+    kind
+    for kind, node in NODE_CLASSES.items()
+    if "policy" in node.about.inputs and node.about.stages
+)
+"""Kinds whose stage writes with the policies at their input `policy`."""
 
 OWN_ROLLOUT_INPUTS: Final = "rewards"
 """The teaching port whose scores go to rows that the node itself generated."""

@@ -14,6 +14,7 @@ from coloop.spec.nodes.actor import ActorNode as ActorNode
 from coloop.spec.nodes.buffer import BufferNode as BufferNode
 from coloop.spec.nodes.critic import CriticNode as CriticNode
 from coloop.spec.nodes.dataset import DatasetNode as DatasetNode
+from coloop.spec.nodes.environment import EnvironmentNode as EnvironmentNode
 from coloop.spec.nodes.evaluate import EvaluateNode as EvaluateNode
 from coloop.spec.nodes.filter import FilterNode as FilterNode
 from coloop.spec.nodes.kind import BaseNode as BaseNode
@@ -38,6 +39,7 @@ Node = Annotated[
     | BufferNode
     | ToolNode
     | SearchNode
+    | EnvironmentNode
     | EvaluateNode,
     Field(discriminator="kind"),
 ]

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from coloop.spec.base import Name, Number, Text, Whole, problem, setting
+from coloop.spec.environment import ENVIRONMENT_SIGNATURE, EnvironmentSource
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, When
 from coloop.spec.reading import PromptTemplate
-from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
+from coloop.spec.tools import Pack, ToolType
 
 if TYPE_CHECKING:
     from coloop.spec.lineage import Columns, Lineage
@@ -57,6 +58,9 @@ class ToolNode(BaseNode):
     """Source of a class `Environment` with `reset(row)` and `step(text)`."""
     file: Text | None = setting(None, widget="path", level="advanced", when=_ENVIRONMENT)
     """A file with that class instead."""
+    source: EnvironmentSource | None = setting(None, when=_ENVIRONMENT)
+    """An environment from elsewhere: a class by its module, or a game of TextArena for one
+    player."""
     template: PromptTemplate | None = setting(None, when=_ASKS_POLICY, needed=_ASKS_POLICY)
     """What the policy of a model tool reads: `value` and the call's groups."""
     pack: Pack | None = setting(None, level="advanced", when=_ASKS_POLICY)
@@ -106,9 +110,11 @@ class ToolNode(BaseNode):
 
     @model_validator(mode="after")
     def _has_one_environment(self) -> Self:
-        given = [name for name in ("name", "code", "file") if getattr(self, name) is not None]
+        names = ("name", "code", "file", "source")
+        given = [name for name in names if getattr(self, name) is not None]
         if self.type == "environment" and len(given) != 1:
-            raise problem("conflict", "set exactly one of `name`, `code`, `file`", field="name")
+            words = ", ".join(f"`{name}`" for name in names)
+            raise problem("conflict", f"set exactly one of {words}", field="name")
         return self
 
     def levels_given(self, name: str, lineage: "Lineage") -> LevelsByPort:

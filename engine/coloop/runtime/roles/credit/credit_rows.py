@@ -181,6 +181,8 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
             return lambda row: row.writer
         case "round":
             return lambda row: row.round
+        case "state":
+            return lambda row: b"" if row.tokens is None else row.tokens.prompt_ids.tobytes()
         case "source":
             nodes = context.spec.nodes
             return _source_of([one for one, node in nodes.items() if node.kind == "dataset"])

@@ -11,8 +11,9 @@ from coloop.data.chats import chat_problem, joined_parts
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
 from coloop.data.tools.calls import ToolCall, call_in, pauses_of, worded
-from coloop.data.tools.environment import SUMS, EnvironmentTool
+from coloop.data.tools.environment import EnvironmentTool
 from coloop.data.tools.protocol import Answered, Caller, Session, Tick, ToolFailure
+from coloop.data.tools.turns import SUMS
 from coloop.errors import UserCodeError
 from coloop.runtime.roles.generation.policy_tool import Asked, PolicySession, PolicyTool
 from coloop.runtime.roles.protocol import Call

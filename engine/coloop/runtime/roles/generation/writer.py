@@ -135,11 +135,15 @@ class Writer:
         return self._draw(row_prompts, call, self._count(call), heat, hand_on)
 
     def write_on(
-        self, row_prompts: Sequence[RowPrompt], call: Call, stop: Sequence[str] = ()
+        self,
+        row_prompts: Sequence[RowPrompt],
+        call: Call,
+        stop: Sequence[str] = (),
+        temperature: float | None = None,
     ) -> list[Texts]:
         """A completion for each of the prompts' own seeds. `stop`: stop texts besides those of the
-        node."""
-        return self._draw(row_prompts, call, 0, None, stop=stop)
+        node; `temperature`: instead of the node's."""
+        return self._draw(row_prompts, call, 0, temperature, stop=stop)
 
     def _rollout(self, context: Context) -> Rollout:
         rollout = rollout_of(context.spec, self._node)

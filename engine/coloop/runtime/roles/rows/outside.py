@@ -1,4 +1,5 @@
-"""Scores from outside of the engine: the user's Python in its sandbox, or a service."""
+"""What comes from outside of the engine: the user's Python in its sandbox, environments,
+services."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,10 +11,18 @@ from coloop.data.seeds import derive_seed
 from coloop.data.services.chat import Chat
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row
+from coloop.data.tools import bridges
+from coloop.data.tools.instances import UserEnvironment
 from coloop.errors import DataError, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.sandbox.code_files import CodeFile, read_code
 from coloop.sandbox.process import Sandbox, Scored
+from coloop.spec.environment import (
+    EntryEnvironment,
+    EnvironmentSource,
+    PythonEnvironment,
+    TextArenaEnvironment,
+)
 from coloop.spec.nodes import ToolNode
 from coloop.spec.reward import PythonSource, RemoteSource
 from coloop.spec.services import ChatService, Service
@@ -88,7 +97,30 @@ def _endpoint(node: str, section: str, service: Service, url: str, context: Cont
     )
 
 
-def code_of(node: str, section: PythonSource | ToolNode, field: str, context: Context) -> CodeFile:
+def environment_of(
+    node: str, source: EnvironmentSource, players: int, context: Context
+) -> UserEnvironment:
+    """The environment of a node, for this number of players. Raises `DataError` if it is not
+    there."""
+    match source:
+        case PythonEnvironment():
+            code = code_of(node, source, "source.file", context)
+        case EntryEnvironment():
+            code = bridges.entry_code(node, source, context.root)
+        case TextArenaEnvironment():
+            code = bridges.arena_code(node, source, players)
+    return UserEnvironment(
+        node,
+        bridges.instances(code),
+        source.timeout_seconds,
+        memory_mib=source.memory_mib,
+        processes=source.processes,
+    )
+
+
+def code_of(
+    node: str, section: PythonSource | PythonEnvironment | ToolNode, field: str, context: Context
+) -> CodeFile:
     """The Python of a node, from its section or its file. Raises `DataError` if the file cannot be
     read."""
     if section.code is not None:
