@@ -247,6 +247,15 @@ OPD_BY_OUTCOME: Changes = (
     _set("schedule.phases.2.learn", ["student.rewards"]),
     _set("schedule.phases.2.set", {"nodes.student.training.optimizer.lr": 3e-4}),
 )
+NIM_IMITATES: Changes = (
+    _edge("remove_edge", "game.scores -> white.rewards"),
+    _edge("remove_edge", "game.scores -> black.rewards"),
+    _remove("nodes.white.algorithm.rewards"),
+    _remove("nodes.black.algorithm.rewards"),
+    _remove("nodes.white.credit"),
+    _remove("nodes.black.credit"),
+    _set("schedule.phases.1.learn", ["white.demonstrations", "black.demonstrations"]),
+)
 
 COIN = 0.5
 """Pair accuracy before anything is learned."""
@@ -569,6 +578,21 @@ EXPERIMENTS = (
         phase="rl",
         reading="by_memory.accuracy",
         arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="reasoning-gym",
+        phase="rl",
+        arms={SHUFFLED: "shuffled"},
+    ),
+    Experiment(
+        preset="textarena-two-players",
+        phase="self-play",
+        reading="skill.accuracy",
+        # Games of other turns; the partner as it was when self-play began.
+        arms={SHUFFLED: "shuffled", CONTROL: NIM_IMITATES, "frozen": "frozen"},
+        paper="two policies get better at a game by playing against each other, without examples "
+        "of good play.",
+        control="SFT of both on the valid moves of the warm-up, in as many updates.",
     ),
     Experiment(preset="think-rm", phase="rlhf", arms={SHUFFLED: "shuffled"}),
     Experiment(

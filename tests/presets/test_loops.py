@@ -37,6 +37,8 @@ def is_for_a_cpu(name: str) -> bool:
 
 
 ON_A_CPU = [name for name in NAMES if is_for_a_cpu(name)]
+EXTRAS = {"reasoning-gym": "reasoning_gym", "textarena-two-players": "textarena"}
+"""Packages that a preset needs to run."""
 
 
 @pytest.mark.sample(24)
@@ -106,6 +108,8 @@ def run_in(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("name", ON_A_CPU)
 def test_every_learner_of_a_preset_for_a_cpu_changes_in_a_short_run(name: str, run_in: Any) -> None:
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name], reason="not installed; `make test-extras`")
     spec, result = run_in(name)
 
     assert result.error is None
