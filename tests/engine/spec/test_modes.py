@@ -160,7 +160,7 @@ def test_online_offers_every_kind_and_the_others_what_they_need() -> None:
     assert hidden == {
         "online": set(),
         "offline": {"critic", "tool", "search"},
-        "reward_modeling": {"critic"},
+        "reward_modeling": {"critic", "environment"},
     }
 
 
