@@ -159,7 +159,7 @@ def test_online_offers_every_kind_and_the_others_what_they_need() -> None:
 
     assert hidden == {
         "online": set(),
-        "offline": {"critic", "tool", "search"},
+        "offline": {"critic", "tool", "search", "environment"},
         "reward_modeling": {"critic", "environment"},
     }
 
