@@ -115,13 +115,20 @@ def test_a_verl_command_is_pasted_looked_at_mended_run_and_rehearsed(
 
     loop_file = tmp_path / "from-verl.yaml"
     loop_file.write_text(text, encoding="utf-8")
-    rehearsed = subprocess.run(
-        [sys.executable, "-m", "coloop", "rehearse", str(loop_file)],
+    said = tmp_path / "rehearsal.txt"
+    with said.open("w") as out:  # what a rehearsal starts would keep a pipe open
+        rehearse = [sys.executable, "-m", "coloop", "rehearse", str(loop_file)]
+        code = subprocess.run(rehearse, stdout=out, stderr=out, cwd=tmp_path).returncode
+    assert code == 0, said.read_text()
+
+    exported = subprocess.run(
+        [sys.executable, "-m", "coloop", "export-to", "verl", str(loop_file), "--out", "-"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
     )
-    assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr
+    assert "python3 -m verl.trainer.main_ppo" in exported.stdout, exported.stderr
+    assert "data.prompt_key=question" in exported.stdout
 
     if importlib.util.find_spec("tensorboard") is None:
         text = re.sub(r"report_to: \[[^]]*\](, )?", "", text)

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
     "import": ("interop", "Make a loop of a configuration of TRL, verl or OpenRLHF."),
-    "export-to": ("interop", "Write a loop as a configuration of verl."),
+    "export-to": ("interop", "Write a loop as a configuration of verl or OpenRLHF."),
     "run": ("run", "Run a loop headless, with a live progress display."),
     "launch": ("launch", "Write the job file of a loop for Slurm, KubeRay or SkyPilot."),
     "control": ("control", "Run a loop and its control over seeds, and compare them."),

@@ -161,7 +161,7 @@ def _print_fates(fates: tuple[Fate, ...]) -> None:
 
 
 def export_to_command(
-    framework: Annotated[str, typer.Argument(metavar="FRAMEWORK", help="verl.")],
+    framework: Annotated[str, typer.Argument(metavar="FRAMEWORK", help="verl or openrlhf.")],
     spec: Spec,
     settings: Settings = None,
     out: Annotated[

@@ -124,7 +124,9 @@ def carry(settings: Settings, draft: Draft) -> None:
         if value is None and not settings.is_given(name):
             continue
         scale = 1 if row.times is None else draft.get(row.times)
-        mine = ours(row, value, 1 if scale is None else scale)
+        if scale is None and row.times is not None:
+            scale = draft.default_of(row.times)
+        mine = ours(row, value, scale)
         if row.words and isinstance(value, str) and mine not in row.words.values():
             settings.miss(name, f"`{value}` is not known; known are {_listed(row.words)}")
             continue

@@ -6,9 +6,11 @@ before.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coloop.errors import ExportRefused
 from coloop.interop.draft import Draft
 from coloop.interop.reading import File, Source
 from coloop.interop.rewards import MATH, defines
@@ -873,3 +875,188 @@ def _trackers(s: Settings, draft: Draft) -> None:
         draft.put("run.report_to", report_to)
         if s["logger.wandb.project"]:
             draft.put("run.project", str(s["logger.wandb.project"]))
+
+
+_ESTIMATORS_OF: Final = {
+    "gae": "gae",
+    "discounted_return": "reinforce",
+    "leave_one_out": "rloo",
+    "group_mean_std": "group_norm",
+    "group_mean": "dr_grpo",
+}
+
+
+def unshape(parts: Any) -> tuple[Table, dict[str, Any]]:
+    """The settings of `train_ppo_ray` that are no single value of a loop."""
+    if parts.port != "rewards" or parts.learner != "actor":
+        raise ExportRefused(f"`{parts.port}`: only loops that learn from rewards are written here")
+    full = parts.algorithm
+    estimator = _ESTIMATORS_OF.get(full.advantage)
+    if estimator is None:
+        raise ExportRefused(
+            f"nodes.actor.algorithm: OpenRLHF has no estimator for `{full.advantage}`"
+        )
+    if full.advantage == "group_mean" and full.whiten:
+        estimator = "reinforce_baseline"
+    out: dict[str, Any] = {"algo.advantage.estimator": estimator}
+    if full.advantage == "gae" and full.gae_lambda != 1.0:
+        out["algo.advantage.lambd"] = full.gae_lambda
+    if full.gamma != 1.0:
+        out["algo.advantage.gamma"] = full.gamma
+    if estimator in ("gae", "reinforce", "reinforce_baseline"):
+        out |= {} if full.whiten else {"algo.advantage.no_std_norm": True}
+    elif estimator == "group_norm" and full.deviation == "none":
+        out["algo.advantage.no_std_norm"] = True
+    if full.loss == "sequence_clipped":
+        out["actor.policy_loss_type"] = "gspo"
+    elif full.aggregation == "sequence_mean":
+        out["actor.loss_agg_mode"] = "seq-mean-token-mean"
+    if (full.clip_low, full.clip_high) != (0.2, 0.2) and None not in (
+        full.clip_low,
+        full.clip_high,
+    ):
+        out["actor.eps_clip_low_high"] = [full.clip_low, full.clip_high]
+    if full.dual_clip is not None:
+        out["actor.dual_clip"] = full.dual_clip
+    if full.entropy:
+        out["actor.entropy_coef"] = full.entropy
+    if full.reward_clip not in (None, 10.0):
+        out["reward.clip_range"] = [-full.reward_clip, full.reward_clip]
+    if full.correction.method in ("token_tis", "icepop"):
+        is_clip = full.correction.method == "token_tis"
+        out |= {
+            "algo.advantage.is_correction_level": "token",
+            "algo.advantage.is_correction_mode": "clip" if is_clip else "mask",
+            "algo.advantage.is_correction_threshold": [
+                full.correction.min or 0.0,
+                full.correction.max,
+            ],
+        }
+    return PPO, out | _kl_out(full) | _rows_out(parts) | _training_out(parts)
+
+
+def _kl_out(full: Any) -> dict[str, Any]:
+    if full.kl is None:
+        return {"algo.kl.init_coef": 0}
+    out: dict[str, Any] = {
+        "algo.kl.init_coef": full.kl.coefficient,
+        "algo.kl.estimator": full.kl.estimator,
+    }
+    if full.kl.into == "loss":
+        out["algo.kl.use_loss"] = True
+        if full.kl.by_ratio:
+            out["algo.kl.unbiased_gradient"] = True
+    if full.kl.target is not None:
+        out |= {"algo.kl.target": full.kl.target, "algo.kl.horizon": full.kl.horizon}
+    return out
+
+
+def _rows_out(parts: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if (path := parts.dataset("prompts")) is not None:
+        out["data.prompt_dataset"] = path
+    columns = parts.draft.get("nodes.prompts.columns") or {}
+    out["data.input_key"] = columns.get("prompt", "prompt")
+    if columns.get("answer"):
+        out["data.label_key"] = columns["answer"]
+    split = parts.draft.get("nodes.prompts.source.split")
+    if split not in (None, "train"):
+        out["data.prompt_split"] = split
+    new = parts.get("nodes.actor.rollout.max_new_tokens")
+    out["rollout.max_new_tokens"] = new
+    longest = parts.get("nodes.prompts.tokens.max")
+    out["data.max_len"] = new + (longest or new)
+    source = parts.draft.get("nodes.reward.source") or {}
+    if source.get("type") == "model":
+        models = [
+            parts.get(f"nodes.{role}.model.path") for role in parts.rewards if role != "overlong"
+        ]
+        out["reward.model_name_or_path"] = ",".join(str(model) for model in models)
+    elif source.get("type") == "remote":
+        out["reward.remote_url"] = source["url"]
+    elif source.get("file"):
+        out["reward.remote_url"] = source["file"]
+    if "overlong" in parts.roles:
+        out["reward.overlong_buffer_len"] = parts.get("nodes.overlong.source.buffer")
+        factor = (parts.draft.get("nodes.overlong.source") or {}).get("factor", 1.0)
+        out["reward.overlong_penalty_factor"] = factor
+    if "informative" in parts.roles:
+        out["algo.dynamic_filtering_enable"] = True
+    if "probe" in parts.roles:
+        if (path := parts.dataset("held_out")) is not None:
+            out["eval.dataset"] = path
+        out |= {
+            "eval.steps": parts.get("nodes.probe.every"),
+            "eval.n_samples_per_prompt": parts.get("nodes.probe.samples") or 1,
+            "eval.temperature": parts.get("nodes.probe.temperature"),
+        }
+    return out
+
+
+def _training_out(parts: Any) -> dict[str, Any]:
+    nodes, gpus = parts.gpus
+    out: dict[str, Any] = {}
+    pools = parts.get("hardware.pools") or {}
+    if pools:
+        counts = {name: pool["gpus"] for name, pool in pools.items()}
+        train = counts.get("train", nodes * gpus)
+        out |= _machines_out("actor", train)
+        if "generate" in counts:
+            each = parts.get("nodes.actor.rollout.tensor_parallel") or 1
+            out["vllm.num_engines"] = max(counts["generate"] // each, 1)
+        for role, node in (("ref", "reference"), ("critic", "critic"), ("reward", "reward")):
+            pool = parts.draft.get(f"nodes.{node}.pool")
+            if node in parts.roles and pool in counts and pool != "train":
+                out |= _machines_out(role, counts[pool])
+        if parts.draft.get("nodes.reference.pool") == "train":
+            out["train.colocate_actor_ref"] = True
+        if parts.draft.get("nodes.reward.pool") == "critic":
+            out["train.colocate_critic_reward"] = True
+            out |= _machines_out("reward", counts["critic"])
+        if staleness := parts.spec.schedule.max_staleness:
+            out |= {"train.async_enable": True, "train.async_queue_size": int(staleness)}
+    else:
+        out |= _machines_out("actor", nodes * gpus)
+        out["train.colocate_all"] = True
+    if (micro := parts.get("nodes.actor.training.micro_batch")) is not None:
+        out["train.micro_batch_size"] = micro
+    if (stage := parts.get("nodes.actor.training.zero_stage")) is not None:
+        out["ds.zero_stage"] = stage
+    if parts.get("nodes.actor.training.offload") == "optimizer":
+        out["ds.adam_offload"] = True
+    lora = parts.draft.get("nodes.actor.model.lora")
+    if lora:
+        out |= {"ds.lora.rank": lora.get("rank", 16), "ds.lora.alpha": int(lora.get("alpha", 32))}
+        if lora.get("dropout"):
+            out["ds.lora.dropout"] = lora["dropout"]
+        if lora.get("targets"):
+            out["ds.lora.target_modules"] = lora["targets"]
+    if parts.get("nodes.actor.model.quantization") == "nf4":
+        out["ds.load_in_4bit"] = True
+    rule = (parts.get("schedule.learn") or {}).get("actor") or {}
+    if rule.get("after"):
+        out["critic.freezing_steps"] = rule["after"]
+    if "tensorboard" in parts.spec.run.report_to:
+        out["logger.tensorboard_dir"] = "tensorboard"
+    if "wandb" in parts.spec.run.report_to:
+        out["logger.wandb.key"] = "KEY"
+    if parts.spec.run.project and parts.spec.run.report_to:
+        out["logger.wandb.project"] = parts.spec.run.project
+    return out
+
+
+def _machines_out(role: str, gpus: int) -> dict[str, int]:
+    nodes = -(-gpus // 8)
+    return {f"{role}.num_nodes": nodes, f"{role}.num_gpus_per_node": gpus // nodes}
+
+
+def write(settings: Mapping[str, Any], parts: Any) -> tuple[str, str]:
+    """A shell script with the command."""
+    lines = []
+    for name, value in settings.items():
+        if value is None or value is False:
+            continue
+        values = [] if value is True else value if isinstance(value, list) else [value]
+        lines.append(" ".join([f"    --{name}", *(shlex.quote(str(item)) for item in values)]))
+    head = "#!/bin/sh\npython3 -m openrlhf.cli.train_ppo_ray \\\n"
+    return f"{parts.spec.name}.sh", head + " \\\n".join(lines) + "\n"

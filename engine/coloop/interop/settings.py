@@ -154,7 +154,8 @@ class Settings:
             until = f" (a setting until {last})" if last else ""
             self._say(entry, "not_carried", why=row.why + until)
             return
-        if isinstance(entry.value, str) and (hole := UNRESOLVED.search(entry.value)):
+        text = " ".join(map(str, entry.value)) if isinstance(entry.value, list) else entry.value
+        if isinstance(text, str) and (hole := UNRESOLVED.search(text)):
             why = (
                 f"`{hole[0]}` has no value in this text: write the value in its place; until then "
                 "the framework's default counts"

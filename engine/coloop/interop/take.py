@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from coloop.errors import ExportRefused, PresetNotFound
-from coloop.interop import verl
+from coloop.interop import openrlhf, verl
 from coloop.interop.bring import import_text, shown
 from coloop.interop.draft import Draft
 from coloop.interop.settings import Carried, Table, theirs
@@ -21,7 +21,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, to_dict
 from coloop.spec.lean import record
 
-MODULES: Final[Mapping[str, ModuleType]] = {"verl": verl}
+MODULES: Final[Mapping[str, ModuleType]] = {"verl": verl, "openrlhf": openrlhf}
 """Frameworks that a loop is exported to, by the name that commands take."""
 NOT_COMPARED: Final = frozenset(
     {

@@ -143,3 +143,10 @@ def test_a_reward_function_is_carried_where_its_file_is(tmp_path: Any) -> None:
     kind, why = fates(import_text(command))["reward.remote_url"]
     assert kind == "not_understood"
     assert "`score.py` is not there" in why
+
+
+def test_a_share_of_the_default_rate_is_a_rate() -> None:
+    spec = loop_of("python -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path Qwen/Qwen3-4B")
+
+    # 1e-6 by default, here as there, and a tenth of it at the end
+    assert find(spec, "nodes.actor.training.optimizer.min_lr").value == 1.0e-7
