@@ -137,7 +137,7 @@ def _stream(job: Job, last: dict[str, Any]) -> str:
         keys = " ".join(f"--from-literal={name}=..." for name in job.secrets)
         made = f"kubectl create secret generic {job.name}-secrets {keys}"
         notes.append(f"# Make the secret first: {made}")
-    documents = yaml.dump_all(
+    documents: str = yaml.dump_all(
         [loop, last], Dumper=Dumper, sort_keys=False, width=100, explicit_start=True
     )
     return "\n".join(notes) + "\n" + documents

@@ -89,7 +89,7 @@ def sky_task(job: Job) -> str:
         + "".join(f" --secret {name}" for name in job.secrets),
         *(f"# {line}" for line in job.placement),
     ]
-    dumped = yaml.dump(task, Dumper=Dumper, sort_keys=False, width=100)
+    dumped: str = yaml.dump(task, Dumper=Dumper, sort_keys=False, width=100)
     return "\n".join(notes) + "\n" + dumped
 
 

@@ -109,7 +109,7 @@ class ControlOf(Section, title="control of a run"):
 class SweepOf(Section, title="sweep"):
     """The group of runs that try values of settings, to which this one belongs."""
 
-    of: Name = setting(title="Sweep", short="sweep {}")
+    of: Name = setting(title="Group of the sweep", short="sweep {}")
     """Name of the group."""
     fields: tuple[Text, ...] = setting(min_length=1, max_length=20, title="Settings")
     """Paths of the settings whose values are tried, e.g. `nodes.actor.training.optimizer.lr`; the

@@ -28,7 +28,7 @@ const CODE = "code";
 /** Kinds that give what a port of this type takes, and of which a form of the user's own code is one. */
 export function scorerChoices(catalog: Catalog, type: string): ScorerChoice[] {
   return Object.values(catalog.kinds)
-    .filter((kind) => kind.outputs.some((port) => port.type === type))
+    .filter((kind) => kind.outputs[0]?.type === type)
     .flatMap((kind) => choicesOf(kind));
 }
 

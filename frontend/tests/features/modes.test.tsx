@@ -77,7 +77,7 @@ describe("what a mode offers", () => {
     const kinds = screen.getAllByRole("option").map((option) => option.textContent);
 
     expect(kinds).toHaveLength(Object.keys(catalog.kinds).length);
-    expect(kinds.slice(-3)).toEqual(["Critic", "Tool", "Search"]);
+    expect(kinds.slice(-4)).toEqual(["Critic", "Tool", "Search", "Environment"]);
   });
 });
 

@@ -118,12 +118,7 @@ describe("charts", () => {
 
     expect(data).toEqual({
       steps: [1, 2, 3],
-      values: [
-        [10, 20, null],
-        [null, 5, null],
-        [null, null, null],
-        [null, null, null],
-      ],
+      values: [[10, 20, null], [null, 5, null], ...new Array(4).fill([null, null, null])],
     });
   });
 
