@@ -583,6 +583,11 @@ EXPERIMENTS = (
         preset="reasoning-gym",
         phase="rl",
         arms={SHUFFLED: "shuffled"},
+        finding="Three settings tried with seed 0. By the verifier's own score, which has partial "
+        "credit, its mean rises from 0.64 to 0.78 in the first phase while accuracy stays at 0.2, "
+        "and in the second accuracy falls to 0.12 and answers grow from 5.7 to 7.4 tokens. By "
+        "right answers only, accuracy goes from 0.26 to 0.29 (32 problems a step), 0.41 to 0.42 "
+        "(64).",
     ),
     Experiment(
         preset="textarena-two-players",
@@ -593,6 +598,11 @@ EXPERIMENTS = (
         paper="two policies get better at a game by playing against each other, without examples "
         "of good play.",
         control="SFT of both on the valid moves of the warm-up, in as many updates.",
+        finding="Seven runs with seed 0 led to these settings. With three piles and learning rates "
+        "of 3e-4 to 1e-3 both players settle on taking whole piles, which leaves who begins the "
+        "winner. With two piles, accuracy of all greedy moves says little, as most are forced, so "
+        "sampled openings are read instead: from 0.177 to 0.375 in 100 steps. It does not last: "
+        "with 160 steps it stands at 0.417 after 80 and at 0.229 at the end.",
     ),
     Experiment(preset="think-rm", phase="rlhf", arms={SHUFFLED: "shuffled"}),
     Experiment(
