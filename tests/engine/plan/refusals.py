@@ -49,7 +49,27 @@ MODEL_REWARD = {"kind": "reward", "source": {"type": "model"}, "model": MODEL}
 HELPER = {"helper": {"kind": "actor", "model": MODEL, "rollout": ROLLOUT}}
 HELPED = ["helper.policy -> asks.policy", "asks.tool -> actor.tools"]
 
+CODE = {"type": "python", "code": "class Environment: ..."}
+GAME = {"game": {"kind": "environment", "source": CODE}}
+PLAYED = ["problems.rows -> game.rows"]
+
 MORE: dict[str, Case] = {
+    "an environment with the policy of a verifier (`judge`)": (
+        [*PLAYED, "judge.policy -> game.policy"],
+        {**GAME, **_writing()},
+    ),
+    "a policy with tools in an environment (policy `helper`)": (
+        [*PLAYED, "helper.policy -> game.policy", "sums.tool -> helper.tools"],
+        {
+            **GAME,
+            **_tool("sums", "calculator"),
+            "helper": {**HELPER["helper"], "rollout": {**ROLLOUT, "turns": {"max": 2}}},
+        },
+    ),
+    "2 policies on 1 seats (node `game`)": (
+        [*PLAYED, "actor.policy -> game.policy", "helper.policy -> game.policy"],
+        {"game": {**GAME["game"], "players": 1}, **HELPER},
+    ),
     "`read.beta`, which a verifier of method rule does not use (node `judge`)": (
         JUDGED,
         _judge("rule", read={"beta": 0.5}),

@@ -36,7 +36,12 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         processors.LogitsProcessor = object  # type: ignore[attr-defined]
         processors.BatchUpdate = SimpleNamespace  # type: ignore[attr-defined]
         processors.MoveDirectionality = SimpleNamespace(SWAP=SWAP)  # type: ignore[attr-defined]
-        for module in (reload, processors):
+        distributed = ModuleType("vllm.distributed")
+        alone = SimpleNamespace(world_size=1)
+        distributed.get_tp_group = lambda: alone  # type: ignore[attr-defined]
+        executors = ModuleType("vllm.v1.executor.uniproc_executor")
+        executors.ExecutorWithExternalLauncher = object  # type: ignore[attr-defined]
+        for module in (reload, processors, distributed, executors):
             parts = module.__name__.split(".")
             for end in range(1, len(parts)):
                 parent = ".".join(parts[:end])

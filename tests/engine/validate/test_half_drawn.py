@@ -139,6 +139,7 @@ def test_a_single_node_of_each_kind_can_be_checked() -> None:
         "pairs": "{kind: pairs, method: all}",
         "buffer": "{kind: buffer, capacity: 8}",
         "tool": "{kind: tool, type: calculator}",
+        "environment": "{kind: environment, source: {type: textarena, game: Nim-v0}}",
         "search": "{kind: search, method: puct, budget: {tokens: 8}}",
         "evaluate": "{kind: evaluate}",
     }

@@ -50,7 +50,7 @@ def join(address: str, nodes: int = 1, seconds: float = 0.0) -> None:
             logging_level=logging.WARNING,
             configure_logging=False,
         )
-    while (there := sum(node["Alive"] for node in ray.nodes())) < nodes:
+    while nodes > 1 and (there := sum(node["Alive"] for node in ray.nodes())) < nodes:
         if time.monotonic() > ends:
             raise ClusterNotReached(
                 f"the Ray at {address} has {there} of {nodes} nodes after {seconds:.0f} s; see the "
