@@ -467,6 +467,9 @@ EXPERIMENTS = (
         phase="search",
         reading="solved.accuracy",
         arms={SHUFFLED: "shuffled"},
+        finding="Search finds proofs of what the prover could prove already. Three settings with "
+        "seed 10 (60 to 140 steps of search, 8 or 24 searches a statement, 4 or 8 samples a state, "
+        "learning rates of 3e-4 and 1e-3) end between 0.333 and 0.396, from 0.354.",
     ),
     Experiment(
         preset="constitutional",
