@@ -1,5 +1,6 @@
 """A loop is exported for a cluster: a form asks for what the cluster needs, and a file comes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 LOOP = Path(__file__).resolve().parents[2] / "presets" / "loops" / "grpo-two-pools.yaml"
 
 
-def test_a_loop_is_exported_as_a_slurm_job(page: Page, server: "Server") -> None:
-    page.goto(server.open_loop(LOOP.read_text(encoding="utf-8")))
+def test_a_loop_is_exported_as_a_slurm_job(
+    server: "Server", open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.open_loop(LOOP.read_text(encoding="utf-8")))
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("menuitem", name="Export for a cluster…").click()
     dialog = page.get_by_role("dialog", name="Export for a cluster")
